@@ -1,0 +1,1 @@
+"""ragcli: ingest a folder of documents, search it, ask it."""

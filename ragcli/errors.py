@@ -1,0 +1,106 @@
+"""Every error that ragcli raises on purpose, and the exit code that each becomes.
+
+::
+
+    RagcliError                    1
+    ├── UsageError (ValueError)    2   a flag, an option, a query or a config that can't be meant
+    │   ├── OptionError            2   a value out of range: names option, value and range
+    │   ├── ExpressionError        2   a filter or where expression that can't be parsed
+    │   └── ConfigError            2   a settings file: names file and line
+    ├── IndexError_                3   the index is not there, damaged, or not the one that is meant
+    │   ├── IndexMissing           3
+    │   ├── IndexMismatch          3   built with other settings, or by a newer ragcli
+    │   └── IndexCorrupt           3
+    ├── IndexLocked                1   another writer holds it
+    ├── ReadError                  4   one file that can't be read: reported, never ends a run
+    │   ├── NotReadable            4   permissions, I/O, vanished
+    │   ├── NotSupported           4   binary, unknown, encrypted, image-only, too large
+    │   └── ExtraMissing           4   readable once an extra is installed: names it
+    └── RemoteError                5   a remote service failed
+
+A message is one line: what, where; `hint` is what to do about it. `cli.main` prints both and exits with `exit_code`
+(spec C7, C9). 130 (interrupted) has no class: it is Python's KeyboardInterrupt.
+"""
+
+from __future__ import annotations
+
+
+class RagcliError(Exception):
+    """Root of the tree. `message` says what and where, `hint` what to do next (may be empty)."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(RagcliError, ValueError):
+    """What was asked for can't be meant."""
+
+    exit_code = 2
+
+
+class OptionError(UsageError):
+    """An option's value is out of range."""
+
+    def __init__(self, option: str, value: object, allowed: str) -> None:
+        super().__init__(f"{option} = {value!r} is out of range: {allowed}")
+        self.option = option
+        self.value = value
+        self.allowed = allowed
+
+
+class ExpressionError(UsageError):
+    """A filter or where expression that can't be parsed."""
+
+
+class ConfigError(UsageError):
+    """A settings file or variable that can't be used; the message starts with `file:line:` where there is one."""
+
+
+class IndexError_(RagcliError):  # the underscore keeps the builtin usable beside it
+    """The index can't serve: absent, damaged, or built otherwise."""
+
+    exit_code = 3
+
+
+class IndexMissing(IndexError_):
+    """There is no index at the place that was looked at."""
+
+
+class IndexMismatch(IndexError_):
+    """The index was built with other settings than those in force, or by a newer ragcli."""
+
+
+class IndexCorrupt(IndexError_):
+    """The file is damaged, or is no index of ours."""
+
+
+class IndexLocked(RagcliError):
+    """Another process is writing to the index."""
+
+
+class ReadError(RagcliError):
+    """One source that can't be read. Ingest reports it and goes on."""
+
+    exit_code = 4
+
+
+class NotReadable(ReadError):
+    """The operating system refused: permissions, I/O, a file that vanished."""
+
+
+class NotSupported(ReadError):
+    """Nothing to read in it, or nothing here can read it: binary, encrypted, image-only, too large, malformed."""
+
+
+class ExtraMissing(ReadError):
+    """A reader's library is not installed; the hint names the extra."""
+
+
+class RemoteError(RagcliError):
+    """A remote service failed after all retries."""
+
+    exit_code = 5

@@ -1,0 +1,223 @@
+"""The values that flow from files to ranked hits, and the Protocols at the seams. No behaviour beyond construction.
+
+Values are frozen, slotted `msgspec.Struct`s (a dataclass costs about 1.5 ms to define, a Struct 0.02 ms: start-up is
+part of every one-shot query). Higher scores are better everywhere; a rank is a position and counts from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Protocol
+
+import msgspec
+
+# A metadata value keeps its kind (spec I10): True is no number, 3 is not "3". A tuple is a list of scalars.
+Scalar = str | int | float | bool | date | datetime
+MetadataValue = Scalar | tuple[Scalar, ...] | None
+Metadata = Mapping[str, MetadataValue]
+Span = tuple[int, int]  # [start, end) in characters of Document.text
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """A heading inside a document: where it starts in `Document.text`, its level (1 = top), its plain words."""
+
+    start: int
+    level: int
+    title: str
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One document as extracted text. `text` is what spans, lines and pages count in.
+
+    `first_line` is the source line on which `text` starts (front matter above it is not part of `text`).
+    `pages` holds the offset in `text` at which each page starts; () where there are no pages.
+    `name` is the file name, searchable with every chunk; "" for a record of a collection (JSONL).
+    `created_at`, `updated_at`: ISO 8601 UTC, only where the source knows them.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    name: str = ""
+    format: str = "text"
+    metadata: Metadata = {}
+    headings: tuple[Heading, ...] = ()
+    pages: tuple[int, ...] = ()
+    first_line: int = 1
+    created_at: str | None = None
+    updated_at: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A span of a document: `text == Document.text[start:end]`. Lines are source lines, both counted in, from 1.
+
+    `context` is the header that is indexed with the chunk (title, breadcrumb, file name) and is no part of `text`.
+    `path`, `title`, `metadata` are the document's; they are empty until the chunk comes out of a store.
+    """
+
+    document_id: str
+    index: int
+    start: int
+    end: int
+    text: str
+    start_line: int
+    end_line: int
+    page: int | None = None
+    page_end: int | None = None
+    heading: str = ""
+    heading_level: int = 0
+    heading_breadcrumb: str = ""
+    context: str = ""
+    path: str = ""
+    title: str = ""
+    metadata: Metadata = {}
+
+
+class ArmScore(msgspec.Struct, frozen=True):
+    """What one arm thought of a chunk: its rank there (from 1) and the arm's own score."""
+
+    rank: int
+    score: float
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A chunk with its score. `terms` are the named parts of the score; they add up to it.
+
+    `stale`: None (as ingested), "changed" or "missing" (the file behind it; spec C12).
+    """
+
+    chunk: Chunk
+    score: float
+    score_kind: str
+    arms: Mapping[str, ArmScore] = {}
+    terms: Mapping[str, float] = {}
+    stale: str | None = None
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """A hit that a stage took out, and why."""
+
+    hit: Hit
+    stage: str
+    reason: str
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """Hits, best first unless a stage reordered them, and everything that was dropped on the way."""
+
+    hits: tuple[Hit, ...] = ()
+    dropped: tuple[Drop, ...] = ()
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one stage did: hits in and out, wall seconds, the options it ran with, what it warned of."""
+
+    stage: str
+    taken: int
+    given: int
+    seconds: float
+    options: Mapping[str, object] = {}
+    warnings: tuple[str, ...] = ()
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """The record of one retrieval, step by step. Explanations are views of it."""
+
+    query: str
+    steps: tuple[Step, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Pipeline.retrieve` gives back. `notes` explain an empty or surprising result; `warnings` a degraded one."""
+
+    query: str
+    mode: str
+    ranking: Ranking
+    trace: Trace
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Progress of long work. `total` is None while unknown; `unit` is what is counted ("files", "bytes", "chunks")."""
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+    detail: str = ""
+
+
+Listener = Callable[[Event], None]
+
+
+def ignore_event(event: Event) -> None:
+    """The listener of those who don't listen."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A source that was skipped or failed: which one, a short kind to count by, and the reason in words."""
+
+    path: str
+    kind: str  # "hidden", "ignored", "binary", "too-large", "unreadable", "encrypted", "decoding", "malformed" …
+    reason: str
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to read: a file found by the walk, or standard input.
+
+    `root` and `relative` (always with `/`) name it; `location` is the absolute path to open ("-" = stdin).
+    """
+
+    root: str
+    relative: str
+    location: str
+    size: int
+    mtime_ns: int
+
+
+class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a format's reader gets: the file's bytes, and what the walk knows.
+
+    Of a line-oriented collection (JSONL) `data` may be a run of whole lines that starts on line `first_line`.
+    """
+
+    source: Source
+    data: bytes
+    first_line: int = 1
+
+
+class Reader(Protocol):
+    """A format: bytes in, documents out, streamed. Raises a `ReadError` for a source it can't serve.
+
+    Reads nothing but `request` and runs no code of the document (spec I38).
+    """
+
+    def __call__(self, request: ReadRequest) -> Iterable[Document]: ...
+
+
+class Chunker(Protocol):
+    """A chunking strategy: the spans of a document's text, ascending by start. Its fields are its options (spec I20)."""
+
+    def __call__(self, document: Document) -> list[Span]: ...
+
+
+class Corpus(Protocol):
+    """The little that a stage may ask for."""
+
+    def now(self) -> datetime: ...
+
+
+class Stage(Protocol):
+    """A step of the pipeline after retrieval: pure, order-preserving unless that is its work (design: stages)."""
+
+    def __call__(self, query: str, ranking: Ranking, corpus: Corpus) -> Ranking: ...
+
+
+__all__ = [
+    "ArmScore", "Chunk", "Chunker", "Corpus", "Document", "Drop", "Event", "Heading", "Hit", "Iterator", "Listener",
+    "Metadata", "MetadataValue", "Problem", "Ranking", "ReadRequest", "Reader", "Result", "Scalar", "Sequence",
+    "Source", "Span", "Stage", "Step", "Trace", "ignore_event",
+]  # fmt: skip
