@@ -7,7 +7,7 @@
     │   ├── OptionError            2   a value out of range: names option, value and range
     │   ├── ExpressionError        2   a filter or where expression that can't be parsed
     │   └── ConfigError            2   a settings file: names file and line
-    ├── IndexError_                3   the index is not there, damaged, or not the one that is meant
+    ├── IndexUnusable              3   the index is not there, damaged, or not the one that is meant
     │   ├── IndexMissing           3
     │   ├── IndexMismatch          3   built with other settings, or by a newer ragcli
     │   └── IndexCorrupt           3
@@ -60,21 +60,21 @@ class ConfigError(UsageError):
     """A settings file or variable that can't be used; the message starts with `file:line:` where there is one."""
 
 
-class IndexError_(RagcliError):  # the underscore keeps the builtin usable beside it
+class IndexUnusable(RagcliError):
     """The index can't serve: absent, damaged, or built otherwise."""
 
     exit_code = 3
 
 
-class IndexMissing(IndexError_):
+class IndexMissing(IndexUnusable):
     """There is no index at the place that was looked at."""
 
 
-class IndexMismatch(IndexError_):
+class IndexMismatch(IndexUnusable):
     """The index was built with other settings than those in force, or by a newer ragcli."""
 
 
-class IndexCorrupt(IndexError_):
+class IndexCorrupt(IndexUnusable):
     """The file is damaged, or is no index of ours."""
 
 

@@ -199,7 +199,7 @@ class Reader(Protocol):
 
 
 class Chunker(Protocol):
-    """A chunking strategy: the spans of a document's text, ascending by start. Its fields are its options (spec I20)."""
+    """A chunking strategy: the spans of a document's text, ascending. Its fields are its options (spec I20)."""
 
     def __call__(self, document: Document) -> list[Span]: ...
 

@@ -1,0 +1,142 @@
+"""Every setting, typed, with its default and its range, checked when made. The same names in YAML, Python and flags.
+
+Owns no file, no environment, no flag: `config` fills these from them. A value out of range is an `OptionError` that
+names the option, the value and the range (spec R1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Literal
+
+import msgspec
+
+from ragcli.errors import OptionError
+
+MIB = 1024 * 1024
+LARGEST_TOP_K = 1_000_000  # more than any reader reads; a slip of the keyboard otherwise fills the memory
+
+Mode = Literal["keyword"]
+Unit = Literal["characters", "tokens"]
+Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "paths", "trec"]
+
+
+def _within(option: str, value: float, low: float, high: float, allowed: str) -> None:
+    if not (isfinite(value) and low <= value <= high):
+        raise OptionError(option, value, allowed)
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """One metadata condition: `key` has exactly this value, kind included (spec R9, I10).
+
+    The key `path` is matched against the document id as a glob.
+    """
+
+    key: str
+    value: Any  # a types.Scalar; the decoder of settings can't tell str from date in that union
+
+
+class IngestSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is read, and how much at a time."""
+
+    include: tuple[str, ...] = ()  # globs; when given, only these
+    exclude: tuple[str, ...] = ()
+    hidden: bool = False
+    gitignore: bool = True
+    max_file_bytes: int = 64 * MIB  # of one file, or of one record of a collection
+    workers: int = 0  # processes that parse; 0 = one a core
+    tags: Mapping[str, Mapping[str, Any]] = {}  # glob on the document id -> metadata (spec I11)
+
+    def __post_init__(self) -> None:
+        _within("ingest.max_file_bytes", self.max_file_bytes, 1, 2**40, "1 byte to 1 TiB")
+        _within("ingest.workers", self.workers, 0, 256, "0 (one a core) to 256")
+
+
+class ChunkingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How documents are cut. 1600 characters with a header is the measured default (spec I20, I24)."""
+
+    strategy: str = "recursive"  # a name of the registry, or package.module:Class
+    size: int = 1600
+    overlap: int = 160
+    unit: Unit = "characters"
+    context_header: bool = True
+
+    def __post_init__(self) -> None:
+        _within("chunking.size", self.size, 1, 2**31, "1 or more")
+        _within("chunking.overlap", self.overlap, 0, 2**31, "0 or more")
+        if self.overlap >= self.size:
+            raise OptionError("chunking.overlap", self.overlap, f"less than chunking.size, which is {self.size}")
+
+
+class AnalyzerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How text becomes terms (spec I33). Nothing language-specific unless asked for."""
+
+    stemmer: str = "none"  # a Snowball language: english, german …
+    stopwords: str = "none"  # a language with a list in ragcli
+    fold_accents: bool = False  # café = cafe
+
+
+class Bm25Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Robertson et al., Okapi at TREC-3: k1 saturates term frequency, b normalises by length."""
+
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        _within("bm25.k1", self.k1, 0.0, 1000.0, "0 to 1000")
+        _within("bm25.b", self.b, 0.0, 1.0, "0 to 1")
+
+
+class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One call of retrieval (spec R1)."""
+
+    top_k: int = 5
+    mode: Mode = "keyword"
+    min_score: float = 0.0  # of arms with a bounded scale; BM25 hits are not cut by it (spec R4)
+    metadata_filter: tuple[Condition, ...] = ()
+    where: str = ""
+    candidate_multiplier: int = 3
+    candidate_count: int | None = None  # None = top_k x candidate_multiplier
+
+    def __post_init__(self) -> None:
+        _within("retrieval.top_k", self.top_k, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
+        _within("retrieval.min_score", self.min_score, -1.0, 1.0, "-1 to 1")
+        _within("retrieval.candidate_multiplier", self.candidate_multiplier, 1, 1000, "1 to 1000")
+        if self.candidate_count is not None:
+            _within("retrieval.candidate_count", self.candidate_count, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
+
+    @property
+    def candidates(self) -> int:
+        """How many hits an arm gives to the stages after it: never fewer than `top_k`."""
+        wanted = self.candidate_count or self.top_k * self.candidate_multiplier
+        return max(wanted, self.top_k)
+
+
+class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How results are shown. None = a table."""
+
+    format: Format | None = None
+
+
+class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the index is (spec I30) and what the collection in it is called (spec I36)."""
+
+    path: str | None = None
+    collection: str = "default"
+
+    def __post_init__(self) -> None:
+        if not self.collection.strip():
+            raise OptionError("index.collection", self.collection, "a name")
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it: the shape of `ragcli.yaml`."""
+
+    index: IndexSettings = IndexSettings()
+    ingest: IngestSettings = IngestSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    analyzer: AnalyzerSettings = AnalyzerSettings()
+    bm25: Bm25Settings = Bm25Settings()
+    retrieval: RetrievalOptions = RetrievalOptions()
+    output: OutputSettings = OutputSettings()
