@@ -1,0 +1,504 @@
+"""Posting lists in SQLite: written a segment at a time, shrunk by deletes, joined by merges.
+
+A segment is what one batch of an ingest added. For each of its terms it holds the chunks that have the term, in
+ascending order: chunk ids as blocks of 65,536 (`heads`: block and count pairs, `ids`: the low 16 bits), one byte of
+impact and one byte of term frequency each. A chunk keeps its id for life, so a merge only joins byte strings.
+
+- impact: `tf / (tf + k1·(1 - b + b·dl/avgdl))` times 255, rounded up, with the average length of the segment when it
+  was built. It bounds scores in a search (MaxScore: Turtle & Flood 1995) and is never a score itself.
+- idf is nowhere: it follows from the live `df` of the terms and the live number of chunks (spec I32).
+- a term frequency of 255 or more stands in `overflow`; a list of up to 4 entries stands inline in the term's row,
+  since most terms are rare.
+- a delete takes the chunk's terms out of `df` and puts its id into `deleted`; its entries go when segments merge.
+
+All numbers are little-endian. Does not know documents, text or ranking (`search` does the latter).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from ragcli.options import Bm25Settings
+from ragcli.types import Event, Listener
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BLOCK = 1 << 16  # chunk ids of one block share their upper bits
+INLINE = 4  # the longest list that stands in its term's row
+SATURATED = 255  # a term frequency that says: look in the overflow
+SHARED_BLOCK = 4096  # segments up to this size fill up a block that others began; larger ones begin a block
+FANOUT = 8  # so many segments of one size become one
+DEAD_SHARE = 0.25  # a segment with more dead chunks than this is rewritten
+
+TABLES = (
+    "CREATE TABLE segments(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, "
+    "chunks INTEGER NOT NULL, average_length REAL NOT NULL, k1 REAL NOT NULL, b REAL NOT NULL)",
+    "CREATE TABLE terms(segment INTEGER NOT NULL, term TEXT NOT NULL, df INTEGER NOT NULL, "
+    "max_impact INTEGER NOT NULL, list INTEGER, data BLOB, PRIMARY KEY(segment, term)) WITHOUT ROWID",
+    "CREATE TABLE posting_lists(id INTEGER PRIMARY KEY, heads BLOB NOT NULL, ids BLOB NOT NULL, impacts BLOB NOT NULL)",
+    "CREATE TABLE frequencies(id INTEGER PRIMARY KEY, tfs BLOB NOT NULL, overflow BLOB)",
+    "CREATE TABLE blocks(block INTEGER PRIMARY KEY, size INTEGER NOT NULL)",
+    "CREATE TABLE deleted(block INTEGER PRIMARY KEY, ids BLOB NOT NULL)",
+)
+
+_INLINE_ENTRY = struct.Struct("<IHBB")  # block, low 16 bits, impact, term frequency
+_PAIR = struct.Struct("<II")
+_LIST_SPACE = 1 << 32  # list ids of segment s are s * _LIST_SPACE + n
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """The postings of one batch, its chunks numbered from 0. Columns, one item a term, terms ascending."""
+
+    chunks: int
+    average_length: float
+    bm25: Bm25Settings
+    terms: list[str]
+    dfs: list[int]
+    max_impacts: list[int]
+    ids: list[bytes]  # u16 each
+    impacts: list[bytes]
+    tfs: list[bytes]
+    overflow: dict[int, bytes]  # position of the term -> (position in its list, term frequency) pairs
+
+
+class Inverter:
+    """Collects chunks as lists of terms and turns them into a `Segment`. At most 65,536 chunks."""
+
+    def __init__(self, bm25: Bm25Settings) -> None:
+        self._bm25 = bm25
+        self._vocabulary: defaultdict[str, int] = defaultdict()
+        self._vocabulary.default_factory = self._vocabulary.__len__  # an unseen term gets the next number
+        self._numbers = array("I")
+        self._lengths = array("I")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, terms: Sequence[str]) -> int:
+        """Take in the next chunk; gives its length in terms."""
+        if len(self._lengths) == BLOCK:
+            raise ValueError(f"a segment holds at most {BLOCK} chunks")
+        self._numbers.extend(map(self._vocabulary.__getitem__, terms))
+        self._lengths.append(len(terms))
+        return len(terms)
+
+    def segment(self) -> Segment:
+        """The postings of all chunks so far."""
+        import numpy as np
+
+        lengths = np.frombuffer(self._lengths, np.uint32).astype(np.int64)
+        chunks = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+        names = sorted(self._vocabulary)
+        order = np.empty(len(names), np.int64)
+        order[[self._vocabulary[name] for name in names]] = np.arange(len(names))
+        keys = order[np.frombuffer(self._numbers, np.uint32)] << 16 | chunks
+        keys.sort()
+        firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+        tf = np.diff(firsts, append=len(keys))
+        return _columns(names, keys[firsts], tf, lengths, self._bm25)
+
+
+def _columns(
+    names: list[str], keys: NDArray[np.int64], tf: NDArray[np.int64], lengths: NDArray[np.int64], bm25: Bm25Settings
+) -> Segment:
+    """Cut sorted (term << 16 | chunk) keys and their frequencies into a segment's columns."""
+    import numpy as np
+
+    average = float(lengths.mean()) if len(lengths) else 0.0
+    chunk = keys & (BLOCK - 1)
+    dfs = np.bincount(keys >> 16, minlength=len(names))
+    starts = np.concatenate(([0], np.cumsum(dfs)))
+    impact = impacts(tf, lengths[chunk], average, bm25)
+    bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    ids, bytes_impact = chunk.astype("<u2").tobytes(), impact.tobytes()
+    bytes_tf = np.minimum(tf, SATURATED).astype(np.uint8).tobytes()
+    return Segment(
+        chunks=len(lengths),
+        average_length=average,
+        bm25=bm25,
+        terms=names,
+        dfs=dfs.tolist(),
+        max_impacts=np.maximum.reduceat(impact, starts[:-1]).tolist() if names else [],
+        ids=[ids[2 * start : 2 * end] for start, end in bounds],
+        impacts=[bytes_impact[start:end] for start, end in bounds],
+        tfs=[bytes_tf[start:end] for start, end in bounds],
+        overflow=_overflow(keys >> 16, tf, starts),
+    )
+
+
+def impacts(tf: NDArray[np.int64], length: NDArray[np.int64], average: float, bm25: Bm25Settings) -> NDArray[np.uint8]:
+    """Impacts as bytes, rounded up: `tf / (tf + k1·(1 - b + b·length/average))` in 255ths.  # (n,) each"""
+    import numpy as np
+
+    norm = bm25.k1 * (1.0 - bm25.b + bm25.b * length / max(average, 1e-9))
+    exact = tf / (tf + norm)
+    return np.minimum(np.ceil(exact * 255.0 + 1e-9), 255.0).astype(np.uint8)
+
+
+def _overflow(term: NDArray[np.int64], tf: NDArray[np.int64], starts: NDArray[np.int64]) -> dict[int, bytes]:
+    import numpy as np
+
+    found: dict[int, bytes] = {}
+    for at in np.flatnonzero(tf >= SATURATED).tolist():
+        number = int(term[at])
+        found[number] = found.get(number, b"") + _PAIR.pack(at - int(starts[number]), int(tf[at]))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- writing
+
+
+def allocate(db: sqlite3.Connection, chunks: int) -> int:
+    """The id of the first of `chunks` new chunks, which will be numbered on from it. Ids are never used twice."""
+    row = db.execute("SELECT block, size FROM blocks ORDER BY block DESC LIMIT 1").fetchone()
+    block, size = row or (-1, BLOCK)
+    if chunks > SHARED_BLOCK or size + chunks > BLOCK:
+        block, size = block + 1, 0
+    db.execute("INSERT OR REPLACE INTO blocks(block, size) VALUES (?, ?)", (block, size + chunks))
+    return int(block * BLOCK + size)
+
+
+def write(db: sqlite3.Connection, segment: Segment, first: int) -> None:
+    """Add a segment; its chunk 0 has the id `first`, as `allocate` gave it. Inside the caller's transaction."""
+    if not segment.chunks:
+        return
+    last, bm25 = first + segment.chunks - 1, segment.bm25
+    row = _SegmentRow(first, last, segment.chunks, segment.average_length, bm25.k1, bm25.b)
+    number = _insert_segment(db, row)
+    block, offset = divmod(first, BLOCK)
+    _insert_rows(db, number, _lists_of(segment, block, offset))
+
+
+class PostingList(NamedTuple):
+    """A term's entries in one segment: `heads` u32 pairs (block, count), `ids` u16, `impacts` u8, `tfs` u8."""
+
+    term: str
+    df: int
+    max_impact: int
+    heads: bytes
+    ids: bytes
+    impacts: bytes
+    tfs: bytes
+    overflow: bytes | None
+
+
+def _lists_of(segment: Segment, block: int, offset: int) -> Iterator[PostingList]:
+    columns = zip(
+        segment.terms, segment.dfs, segment.max_impacts, segment.ids, segment.impacts, segment.tfs, strict=True
+    )
+    for number, (term, df, highest, ids, impact, tfs) in enumerate(columns):
+        moved = _moved(ids, offset) if offset else ids
+        yield PostingList(term, df, highest, _PAIR.pack(block, df), moved, impact, tfs, segment.overflow.get(number))
+
+
+def _moved(ids: bytes, offset: int) -> bytes:
+    return array("H", [low + offset for low in memoryview(ids).cast("H")]).tobytes()
+
+
+class _SegmentRow(NamedTuple):
+    first: int
+    last: int
+    chunks: int
+    average_length: float
+    k1: float
+    b: float
+
+
+def _insert_segment(db: sqlite3.Connection, row: _SegmentRow) -> int:
+    cursor = db.execute(
+        "INSERT INTO segments(first, last, chunks, average_length, k1, b) VALUES (?, ?, ?, ?, ?, ?)", row
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _insert_rows(db: sqlite3.Connection, segment: int, lists: Iterable[PostingList]) -> None:
+    """Three bulk inserts, held back a few thousand rows at a time: each table is appended to in key order."""
+    number = segment * _LIST_SPACE
+    terms: list[tuple[object, ...]] = []
+    postings: list[tuple[object, ...]] = []
+    frequencies: list[tuple[object, ...]] = []
+    for entry in lists:
+        if len(entry.tfs) <= INLINE and entry.overflow is None:
+            terms.append((segment, entry.term, entry.df, entry.max_impact, None, _inline(entry)))
+        else:
+            number += 1
+            terms.append((segment, entry.term, entry.df, entry.max_impact, number, None))
+            postings.append((number, entry.heads, entry.ids, entry.impacts))
+            frequencies.append((number, entry.tfs, entry.overflow))
+        if len(terms) >= 8192:
+            _flush(db, terms, postings, frequencies)
+    _flush(db, terms, postings, frequencies)
+
+
+def _flush(db: sqlite3.Connection, *tables: list[tuple[object, ...]]) -> None:
+    statements = (
+        "INSERT INTO terms(segment, term, df, max_impact, list, data) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO posting_lists(id, heads, ids, impacts) VALUES (?, ?, ?, ?)",
+        "INSERT INTO frequencies(id, tfs, overflow) VALUES (?, ?, ?)",
+    )
+    for statement, rows in zip(statements, tables, strict=True):
+        db.executemany(statement, rows)
+        rows.clear()
+
+
+def _inline(entry: PostingList) -> bytes:
+    """The entries of a short list, packed one after the other."""
+    if len(entry.tfs) == 1:  # most terms stand in one chunk
+        return entry.heads[:4] + entry.ids + entry.impacts + entry.tfs
+    lows = memoryview(entry.ids).cast("H")
+    blocks = _blocks(entry.heads)
+    columns = zip(blocks, lows, entry.impacts, entry.tfs, strict=True)
+    return b"".join(_INLINE_ENTRY.pack(*column) for column in columns)
+
+
+def _blocks(heads: bytes) -> Iterator[int]:
+    """The block of each entry."""
+    for block, count in _PAIR.iter_unpack(heads):
+        for _ in range(count):
+            yield block
+
+
+def from_inline(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """`heads`, `ids`, `impacts`, `tfs` of a list that stood inline."""
+    blocks, lows, impact, tfs = zip(*_INLINE_ENTRY.iter_unpack(data), strict=True)
+    heads = b"".join(_PAIR.pack(block, count) for block, count in Counter(blocks).items())
+    return heads, array("H", lows).tobytes(), bytes(impact), bytes(tfs)
+
+
+# --------------------------------------------------------------------------------------------------------- deleting
+
+
+def delete(db: sqlite3.Connection, chunks: Mapping[int, Sequence[str]]) -> None:
+    """Take chunks out: chunk id -> its terms exactly as they were indexed. Inside the caller's transaction.
+
+    Terms that are not what was indexed (an index made under another version of Unicode) are found out by the rows
+    that don't match; the segment is then rewritten without its dead chunks, which counts its terms anew.
+    """
+    by_segment = _by_segment(db, chunks)
+    _mark_dead(db, chunks)
+    for segment, dead in by_segment.items():
+        counts: Counter[str] = Counter()
+        for chunk in dead:
+            counts.update(set(chunks[chunk]))
+        rows = [(count, segment, term) for term, count in counts.items()]
+        found = db.executemany("UPDATE terms SET df = df - ? WHERE segment = ? AND term = ?", rows).rowcount
+        db.execute("UPDATE segments SET chunks = chunks - ? WHERE id = ?", (len(dead), segment))
+        if found != len(rows) and rows:
+            merge(db, [segment])
+        else:
+            _drop_empty(db, segment, counts)
+
+
+def _by_segment(db: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, list[int]]:
+    """Which segment each chunk is in. Segments cover disjoint ranges of ids."""
+    from bisect import bisect_right
+
+    ranges = db.execute("SELECT first, last, id FROM segments ORDER BY first").fetchall()
+    firsts = [row[0] for row in ranges]
+    found: dict[int, list[int]] = {}
+    for chunk in chunks:
+        at = bisect_right(firsts, chunk) - 1
+        if at < 0 or chunk > ranges[at][1]:
+            raise ValueError(f"chunk {chunk} is in no segment")
+        found.setdefault(ranges[at][2], []).append(chunk)
+    return found
+
+
+def _mark_dead(db: sqlite3.Connection, chunks: Iterable[int]) -> None:
+    by_block: dict[int, list[int]] = {}
+    for chunk in chunks:
+        by_block.setdefault(chunk // BLOCK, []).append(chunk % BLOCK)
+    for block, lows in by_block.items():
+        row = db.execute("SELECT ids FROM deleted WHERE block = ?", (block,)).fetchone()
+        dead = sorted({*lows, *(memoryview(row[0]).cast("H") if row else ())})
+        db.execute("INSERT OR REPLACE INTO deleted(block, ids) VALUES (?, ?)", (block, array("H", dead).tobytes()))
+
+
+def _drop_empty(db: sqlite3.Connection, segment: int, terms: Iterable[str]) -> None:
+    """Rows of terms that no live chunk has any more."""
+    for term in terms:
+        row = db.execute("SELECT df, list FROM terms WHERE segment = ? AND term = ?", (segment, term)).fetchone()
+        if row and row[0] <= 0:
+            db.execute("DELETE FROM terms WHERE segment = ? AND term = ?", (segment, term))
+            db.execute("DELETE FROM posting_lists WHERE id = ?", (row[1],))
+            db.execute("DELETE FROM frequencies WHERE id = ?", (row[1],))
+
+
+# ---------------------------------------------------------------------------------------------------------- merging
+
+
+def maintain(db: sqlite3.Connection, listen: Listener) -> None:
+    """Rewrite segments that are mostly dead, and join runs of small ones, a transaction each."""
+    while group := _due(db):
+        listen(Event(stage="merging", unit="segments", detail=f"{len(group)} segments"))
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            merge(db, group)
+
+
+def _due(db: sqlite3.Connection) -> list[int]:
+    """The next segments to rewrite together: neighbours in id order, so that ranges stay disjoint."""
+    rows = db.execute("SELECT id, chunks, last - first + 1, k1, b FROM segments ORDER BY first").fetchall()
+    for number, live, width, *_ in rows:
+        if live == 0 or (live < width * (1 - DEAD_SHARE) and _dead_in(db, number)):
+            return [number]
+    for length in range(FANOUT, len(rows) + 1):
+        for at in range(len(rows) - length + 1):
+            run = rows[at : at + length]
+            if _worth_joining([width for _, _, width, *_ in run]) and len({(k1, b) for *_, k1, b in run}) == 1:
+                return [number for number, *_ in run]
+    return []
+
+
+def _worth_joining(widths: Sequence[int]) -> bool:
+    """No single segment makes up most of the work: each chunk is rewritten about once per doubling of the index."""
+    return max(widths) * 4 <= sum(widths)
+
+
+def _dead_in(db: sqlite3.Connection, segment: int) -> bool:
+    """Whether any dead chunk of the segment still has entries (a rewritten one has only a gap in its ids)."""
+    first, last = db.execute("SELECT first, last FROM segments WHERE id = ?", (segment,)).fetchone()
+    blocks = db.execute("SELECT block, ids FROM deleted WHERE block BETWEEN ? AND ?", (first // BLOCK, last // BLOCK))
+    return any(
+        first <= block * BLOCK + low <= last for block, ids in blocks for low in memoryview(ids).cast("H").tolist()
+    )
+
+
+def merge(db: sqlite3.Connection, segments: Sequence[int]) -> None:
+    """Make one segment of several neighbours in the order of their ids (or of one, to be rid of its dead).
+
+    Inside the caller's transaction.
+
+    Bounds stay as they were computed; the new segment's average length is the smallest of its parts', which keeps
+    them bounds (see `search`).
+    """
+    parts = [_segment_row(db, number) for number in segments]
+    columns = list(zip(*parts, strict=True))
+    first, last, live, average = min(columns[0]), max(columns[1]), sum(columns[2]), min(columns[3])
+    joined = _insert_segment(db, parts[0]._replace(first=first, last=last, chunks=live, average_length=average))
+    lists = [_read_lists(db, number) for number in segments]
+    _insert_rows(db, joined, _joined(lists, _dead_between(db, first, last)))
+    _forget_dead(db, first, last)
+    for number in [*segments, *([] if live else [joined])]:
+        _remove(db, number)
+
+
+def _segment_row(db: sqlite3.Connection, segment: int) -> _SegmentRow:
+    row = db.execute("SELECT first, last, chunks, average_length, k1, b FROM segments WHERE id = ?", (segment,))
+    return _SegmentRow(*row.fetchone())
+
+
+def _remove(db: sqlite3.Connection, segment: int) -> None:
+    space = (segment * _LIST_SPACE, (segment + 1) * _LIST_SPACE - 1)
+    db.execute("DELETE FROM terms WHERE segment = ?", (segment,))
+    db.execute("DELETE FROM posting_lists WHERE id BETWEEN ? AND ?", space)
+    db.execute("DELETE FROM frequencies WHERE id BETWEEN ? AND ?", space)
+    db.execute("DELETE FROM segments WHERE id = ?", (segment,))
+
+
+def _dead_between(db: sqlite3.Connection, first: int, last: int) -> dict[int, frozenset[int]]:
+    rows = db.execute("SELECT block, ids FROM deleted WHERE block BETWEEN ? AND ?", (first // BLOCK, last // BLOCK))
+    return {block: frozenset(memoryview(ids).cast("H")) for block, ids in rows}
+
+
+def _forget_dead(db: sqlite3.Connection, first: int, last: int) -> None:
+    """Dead chunks of a range whose entries are gone. A block at the edge may hold dead of a neighbour."""
+    for block, dead in _dead_between(db, first, last).items():
+        left = sorted(low for low in dead if not first <= block * BLOCK + low <= last)
+        if left:
+            db.execute("UPDATE deleted SET ids = ? WHERE block = ?", (array("H", left).tobytes(), block))
+        else:
+            db.execute("DELETE FROM deleted WHERE block = ?", (block,))
+
+
+def _read_lists(db: sqlite3.Connection, segment: int) -> Iterator[PostingList]:
+    """A segment's lists in the order of their terms."""
+    rows = db.execute(
+        "SELECT term, df, max_impact, data, heads, ids, impacts, tfs, overflow FROM terms "
+        "LEFT JOIN posting_lists ON posting_lists.id = list LEFT JOIN frequencies ON frequencies.id = list "
+        "WHERE segment = ? ORDER BY term",
+        (segment,),
+    )
+    for term, df, highest, data, *columns in rows:
+        if data is not None:
+            yield PostingList(term, df, highest, *from_inline(data), None)
+        else:
+            yield PostingList(term, df, highest, *columns)
+
+
+def _joined(parts: Sequence[Iterator[PostingList]], dead: Mapping[int, frozenset[int]]) -> Iterator[PostingList]:
+    from heapq import merge as merged
+    from itertools import groupby
+    from operator import attrgetter
+
+    by_term = attrgetter("term")  # code point order is the order of UTF-8 bytes, in which SQLite sorts
+    for _, group in groupby(merged(*parts, key=by_term), key=by_term):
+        entry = _join(list(group))
+        alive = _without(entry, dead) if dead else entry
+        if alive.tfs:
+            yield alive
+
+
+def _join(entries: list[PostingList]) -> PostingList:
+    """One list of several of the same term, given in the order of their ids."""
+    if len(entries) == 1:
+        return entries[0]
+    overflow: list[bytes] = []
+    before = 0
+    for entry in entries:
+        pairs = _PAIR.iter_unpack(entry.overflow or b"")
+        overflow.extend(_PAIR.pack(before + at, tf) for at, tf in pairs)
+        before += len(entry.tfs)
+    return PostingList(
+        entries[0].term,
+        sum(entry.df for entry in entries),
+        max(entry.max_impact for entry in entries),
+        b"".join(entry.heads for entry in entries),
+        b"".join(entry.ids for entry in entries),
+        b"".join(entry.impacts for entry in entries),
+        b"".join(entry.tfs for entry in entries),
+        b"".join(overflow) or None,
+    )
+
+
+def _without(entry: PostingList, dead: Mapping[int, frozenset[int]]) -> PostingList:
+    """The list without dead chunks; its `df` counted anew."""
+    lows = memoryview(entry.ids).cast("H")
+    kept = _alive(entry.heads, lows, dead)
+    if len(kept) == len(lows):
+        return entry._replace(df=len(kept))
+    blocks = list(_blocks(entry.heads))
+    place = {old: new for new, old in enumerate(kept)}
+    pairs = [(place[at], tf) for at, tf in _PAIR.iter_unpack(entry.overflow or b"") if at in place]
+    counts = Counter(blocks[at] for at in kept)
+    return PostingList(
+        entry.term,
+        len(kept),
+        max((entry.impacts[at] for at in kept), default=0),
+        b"".join(_PAIR.pack(block, count) for block, count in counts.items()),
+        array("H", [lows[at] for at in kept]).tobytes(),
+        bytes(entry.impacts[at] for at in kept),
+        bytes(entry.tfs[at] for at in kept),
+        b"".join(_PAIR.pack(*pair) for pair in pairs) or None,
+    )
+
+
+def _alive(heads: bytes, lows: memoryview, dead: Mapping[int, frozenset[int]]) -> list[int]:
+    """The positions of entries whose chunks are not dead."""
+    kept: list[int] = []
+    start = 0
+    for block, count in _PAIR.iter_unpack(heads):
+        gone = dead.get(block)
+        span = range(start, start + count)
+        kept.extend([at for at in span if lows[at] not in gone] if gone else span)
+        start += count
+    return kept

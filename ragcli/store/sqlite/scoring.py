@@ -1,0 +1,179 @@
+"""What a keyword search works with: query terms, their posting lists opened for look-ups, and true scores.
+
+Does not decide which chunks to look at (`maxscore`, `maxscore_numpy`) nor which win (`search`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from json import dumps
+from math import log
+from struct import iter_unpack
+from typing import NamedTuple
+
+from ragcli.options import Bm25Settings
+from ragcli.store.sqlite.postings import BLOCK, SATURATED, from_inline
+
+FEW = 256  # so many candidates are scored faster one by one than pruned further
+Range = tuple[int, int]  # chunk ids, both ends counted in
+
+
+class Scored(NamedTuple):
+    """A chunk id, its BM25 score, and what each query term (in the order of their first mention) adds to it."""
+
+    chunk: int
+    score: float
+    parts: tuple[float, ...]
+
+
+class Part(NamedTuple):
+    """One segment's entries of a term: where they stand, and what a step of impact is worth at most, in score."""
+
+    step: float
+    place: int | None
+    data: bytes | None
+
+
+class Term(NamedTuple):
+    """A query term: how often the query has it, its live document frequency, idf, and the most it can add."""
+
+    text: str
+    times: int
+    df: int
+    idf: float
+    bound: float
+    parts: tuple[Part, ...]
+
+
+class Entries:
+    """A posting list, ready to look chunks up in."""
+
+    __slots__ = ("_db", "_number", "_offsets", "_tfs", "heads", "ids", "impacts")
+
+    def __init__(self, db: sqlite3.Connection, part: Part) -> None:
+        self._db, self._number = db, part.place
+        self._tfs: tuple[bytes, dict[int, int]] | None = None
+        self._offsets: dict[int, Range] | None = None
+        if part.data is not None:
+            heads, self.ids, self.impacts, tfs = from_inline(part.data)
+            self._tfs = (tfs, {})
+        else:
+            heads, self.ids, self.impacts = db.execute(
+                "SELECT heads, ids, impacts FROM posting_lists WHERE id = ?", (part.place,)
+            ).fetchone()
+        self.heads: list[tuple[int, int]] = list(iter_unpack("<II", heads))  # block, count
+
+    def position(self, chunk: int) -> int | None:
+        """Where the chunk stands in the list."""
+        if self._offsets is None:
+            self._offsets = _offsets(self.heads)
+        span = self._offsets.get(chunk // BLOCK)
+        if span is None:
+            return None
+        lows = memoryview(self.ids).cast("H")
+        at = bisect_left(lows, chunk % BLOCK, *span)
+        return at if at < span[1] and lows[at] == chunk % BLOCK else None
+
+    def tf(self, position: int) -> int:
+        """The term frequency of an entry."""
+        if self._tfs is None:
+            tfs, overflow = self._db.execute(
+                "SELECT tfs, overflow FROM frequencies WHERE id = ?", (self._number,)
+            ).fetchone()
+            self._tfs = (tfs, dict(iter_unpack("<II", overflow or b"")))
+        tfs, large = self._tfs
+        return large[position] if tfs[position] == SATURATED else tfs[position]
+
+
+def _offsets(heads: Sequence[Range]) -> dict[int, Range]:
+    """Block -> the span of its entries. Merged small segments may name a block several times, one after the other."""
+    spans: dict[int, Range] = {}
+    ends = accumulate(count for _, count in heads)
+    for (block, count), end in zip(heads, ends, strict=True):
+        spans[block] = (spans[block][0] if block in spans else end - count, end)
+    return spans
+
+
+class Lists:
+    """The lists of one search, read at most once each."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._read: dict[Part, Entries] = {}
+
+    def __getitem__(self, part: Part) -> Entries:
+        entries = self._read.get(part)
+        if entries is None:
+            self._read[part] = entries = Entries(self._db, part)
+        return entries
+
+
+class Admission(NamedTuple):
+    """Which chunks may be found: none of the dead, and of the rest those in `allowed` (None: all)."""
+
+    dead: dict[int, array[int]]  # block -> low 16 bits
+    allowed: Sequence[Range] | None
+
+    @property
+    def size(self) -> int:
+        """How many ids it takes to write the admission out."""
+        return sum(map(len, self.dead.values())) + sum(last - first + 1 for first, last in self.allowed or ())
+
+
+class Scorer:
+    """True BM25 scores of single chunks (spec I32)."""
+
+    def __init__(
+        self, db: sqlite3.Connection, terms: Sequence[Term], lists: Lists, bm25: Bm25Settings, average: float
+    ) -> None:
+        self._db, self._terms, self._lists = db, terms, lists
+        self._k1, self._flat, self._slope = bm25.k1, bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average
+        self._lengths: dict[int, int] = {}
+        self._scored: dict[int, Scored] = {}
+
+    def __call__(self, chunks: Collection[int]) -> list[Scored]:
+        """The scores of the chunks, in their order."""
+        new = [chunk for chunk in chunks if chunk not in self._scored]
+        if new:
+            query = "SELECT id, length FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+            for chunk, length in self._db.execute(query, (dumps(new),)):
+                self._scored[chunk] = self._score(chunk, length)
+        return [self._scored[chunk] for chunk in chunks]
+
+    def _score(self, chunk: int, length: int) -> Scored:
+        norm = self._flat + self._slope * length
+        parts = tuple(self._part(term, chunk, norm) for term in self._terms)
+        return Scored(chunk, sum(parts), parts)
+
+    def _part(self, term: Term, chunk: int, norm: float) -> float:
+        for part in term.parts:
+            entries = self._lists[part]
+            position = entries.position(chunk)
+            if position is not None:
+                tf = entries.tf(position)
+                return term.times * (term.idf * (tf * (self._k1 + 1.0) / (tf + norm)))
+        return 0.0
+
+    def threshold(self, chunks: Collection[int], k: int) -> float:
+        """The k-th best score among the chunks: no worse one can be among the best k of all. 0.0 when fewer."""
+        scores = sorted((scored.score for scored in self(chunks)), reverse=True)
+        return scores[k - 1] if len(scores) >= k else 0.0
+
+
+def idf(count: int, df: int) -> float:
+    """ln(1 + (N - df + 0.5) / (df + 0.5)), always positive (spec I32)."""
+    return log(1.0 + (count - df + 0.5) / (df + 0.5))
+
+
+class Search(NamedTuple):
+    """All that looking for candidates needs."""
+
+    db: sqlite3.Connection
+    lists: Lists
+    scorer: Scorer
+    k: int
+    admission: Admission
