@@ -16,6 +16,7 @@
     │   ├── NotReadable            4   permissions, I/O, vanished
     │   ├── NotSupported           4   binary, unknown, encrypted, image-only, too large
     │   └── ExtraMissing           4   readable once an extra is installed: names it
+    ├── ModelMissing               1   a model's file is not here and may not be fetched
     └── RemoteError                5   a remote service failed
 
 A message is one line: what, where; `hint` is what to do about it. `cli.main` prints both and exits with `exit_code`
@@ -23,6 +24,8 @@ A message is one line: what, where; `hint` is what to do about it. `cli.main` pr
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class RagcliError(Exception):
@@ -83,9 +86,13 @@ class IndexLocked(RagcliError):
 
 
 class ReadError(RagcliError):
-    """One source that can't be read. Ingest reports it and goes on."""
+    """One source that can't be read. Ingest reports it and goes on. `kind` is the word to count by (`Problem.kind`)."""
 
     exit_code = 4
+
+    def __init__(self, message: str, hint: str = "", *, kind: str = "unreadable") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
 
 
 class NotReadable(ReadError):
@@ -100,7 +107,19 @@ class ExtraMissing(ReadError):
     """A reader's library is not installed; the hint names the extra."""
 
 
+class ModelMissing(RagcliError):
+    """A model's file is not in the cache, and offline work forbids to fetch it."""
+
+
 class RemoteError(RagcliError):
     """A remote service failed after all retries."""
 
     exit_code = 5
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` when one of `known` is close to `name`, else "": the end of a message."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""

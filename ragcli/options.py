@@ -96,6 +96,7 @@ class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     min_score: float = 0.0  # of arms with a bounded scale; BM25 hits are not cut by it (spec R4)
     metadata_filter: tuple[Condition, ...] = ()
     where: str = ""
+    per_document: int | None = None  # at most so many hits of one document; None = no limit
     candidate_multiplier: int = 3
     candidate_count: int | None = None  # None = top_k x candidate_multiplier
 
@@ -103,6 +104,8 @@ class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
         _within("retrieval.top_k", self.top_k, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
         _within("retrieval.min_score", self.min_score, -1.0, 1.0, "-1 to 1")
         _within("retrieval.candidate_multiplier", self.candidate_multiplier, 1, 1000, "1 to 1000")
+        if self.per_document is not None:
+            _within("retrieval.per_document", self.per_document, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
         if self.candidate_count is not None:
             _within("retrieval.candidate_count", self.candidate_count, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
 

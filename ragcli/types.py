@@ -165,6 +165,113 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
+class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of ingest: what the paths alone do not say.
+
+    `tags` go onto every document of this call. `name` is the id of what comes from standard input. `prune` removes
+    documents whose files are gone from the given roots; `checksum` reads every file again in place of trusting size
+    and time; `delete` names documents to remove; `reset` empties the index first; `dry_run` writes nothing.
+    """
+
+    tags: Mapping[str, Scalar] = {}
+    name: str | None = None
+    prune: bool = False
+    checksum: bool = False
+    dry_run: bool = False
+    delete: tuple[str, ...] = ()
+    reset: bool = False
+
+
+class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ingest did: counts of documents, the chunks written, the source bytes read, wall seconds.
+
+    `skipped` were left out by a rule, `failed` could not be read. `plan` lists (state, path) of a dry run; a state is
+    "new", "changed", "unchanged" or "removed". `index` is the file that was written to.
+    """
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    chunks: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    skipped: tuple[Problem, ...] = ()
+    failed: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    plan: tuple[tuple[str, str], ...] = ()
+    index: str = ""
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """An index in figures. `average_length` is in terms a chunk, `bytes` the size of the file on disk."""
+
+    path: str
+    schema: int
+    collection: str
+    documents: int
+    chunks: int
+    terms: int
+    postings: int
+    total_terms: int
+    average_length: float
+    segments: int
+    deleted_chunks: int
+    bytes: int
+    generation: int
+    roots: tuple[str, ...] = ()
+    formats: Mapping[str, int] = {}
+    failed: tuple[Problem, ...] = ()
+    settings: Mapping[str, object] = {}
+
+
+class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored document with its chunks. `size` is the source's bytes, `characters` the length of `text`."""
+
+    id: str
+    path: str
+    title: str
+    format: str
+    metadata: Metadata
+    created_at: str | None
+    updated_at: str | None
+    ingested_at: str | None
+    size: int
+    characters: int
+    first_line: int
+    chunks: tuple[Chunk, ...]
+    stale: str | None
+    text: str
+
+
+class ChunkView(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored chunk as the keyword index sees it: term -> frequency, length in terms; neighbours as "id#index"."""
+
+    chunk: Chunk
+    stale: str | None
+    terms: Mapping[str, int]
+    length: int
+    previous: str | None
+    next: str | None
+
+
+class TermStat(msgspec.Struct, frozen=True, kw_only=True):
+    """One term of the index. `postings` are the first (chunk "id#index", frequency); `total` counts all of them."""
+
+    term: str
+    document_frequency: int
+    idf: float
+    postings: tuple[tuple[str, int], ...]
+    total: int
+
+
+class TermView(msgspec.Struct, frozen=True, kw_only=True):
+    """A word as asked for and the terms that the analyzer makes of it."""
+
+    word: str
+    terms: tuple[TermStat, ...]
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to read: a file found by the walk, or standard input.
 
@@ -192,10 +299,12 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Reader(Protocol):
     """A format: bytes in, documents out, streamed. Raises a `ReadError` for a source it can't serve.
 
+    A `Problem` in the stream is one record that can't be read; those around it go in.
+
     Reads nothing but `request` and runs no code of the document (spec I38).
     """
 
-    def __call__(self, request: ReadRequest) -> Iterable[Document]: ...
+    def __call__(self, request: ReadRequest) -> Iterable[Document | Problem]: ...
 
 
 class Chunker(Protocol):
@@ -217,7 +326,8 @@ class Stage(Protocol):
 
 
 __all__ = [
-    "ArmScore", "Chunk", "Chunker", "Corpus", "Document", "Drop", "Event", "Heading", "Hit", "Iterator", "Listener",
-    "Metadata", "MetadataValue", "Problem", "Ranking", "ReadRequest", "Reader", "Result", "Scalar", "Sequence",
-    "Source", "Span", "Stage", "Step", "Trace", "ignore_event",
+    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentView", "Drop", "Event", "Heading",
+    "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Metadata", "MetadataValue", "Problem", "Ranking",
+    "ReadRequest", "Reader", "Result", "Scalar", "Sequence", "Source", "Span", "Stage", "Stats", "Step", "TermStat",
+    "TermView", "Trace", "ignore_event",
 ]  # fmt: skip

