@@ -7,7 +7,7 @@ impact and one byte of term frequency each. A chunk keeps its id for life, so a 
 - impact: `tf / (tf + k1·(1 - b + b·dl/avgdl))` times 255, rounded up, with the average length of the segment when it
   was built. It bounds scores in a search (MaxScore: Turtle & Flood 1995) and is never a score itself.
 - idf is nowhere: it follows from the live `df` of the terms and the live number of chunks (spec I32).
-- a term frequency of 255 or more stands in `overflow`; a list of up to 4 entries stands inline in the term's row,
+- a term frequency of 255 or more stands in `overflow`; a list of up to 8 entries stands inline in the term's row,
   since most terms are rare.
 - a delete takes the chunk's terms out of `df` and puts its id into `deleted`; its entries go when segments merge.
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 16  # chunk ids of one block share their upper bits
-INLINE = 4  # the longest list that stands in its term's row
+INLINE = 8  # the longest list that stands in its term's row: most terms are rare
 SATURATED = 255  # a term frequency that says: look in the overflow
 SHARED_BLOCK = 4096  # segments up to this size fill up a block that others began; larger ones begin a block
 FANOUT = 8  # so many segments of one size become one
@@ -56,17 +56,16 @@ _LIST_SPACE = 1 << 32  # list ids of segment s are s * _LIST_SPACE + n
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """The postings of one batch, its chunks numbered from 0. Columns, one item a term, terms ascending."""
+    """The postings of one batch, its chunks numbered from 0: terms ascending, their entries one after the other."""
 
     chunks: int
     average_length: float
     bm25: Bm25Settings
     terms: list[str]
-    dfs: list[int]
-    max_impacts: list[int]
-    ids: list[bytes]  # u16 each
-    impacts: list[bytes]
-    tfs: list[bytes]
+    dfs: bytes  # u32, one a term
+    ids: bytes  # u16, one an entry, ascending within a term
+    impacts: bytes  # u8, one an entry
+    tfs: bytes  # u8, one an entry; SATURATED = see overflow
     overflow: dict[int, bytes]  # position of the term -> (position in its list, term frequency) pairs
 
 
@@ -116,22 +115,16 @@ def _columns(
     average = float(lengths.mean()) if len(lengths) else 0.0
     chunk = keys & (BLOCK - 1)
     dfs = np.bincount(keys >> 16, minlength=len(names))
-    starts = np.concatenate(([0], np.cumsum(dfs)))
-    impact = impacts(tf, lengths[chunk], average, bm25)
-    bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
-    ids, bytes_impact = chunk.astype("<u2").tobytes(), impact.tobytes()
-    bytes_tf = np.minimum(tf, SATURATED).astype(np.uint8).tobytes()
     return Segment(
         chunks=len(lengths),
         average_length=average,
         bm25=bm25,
         terms=names,
-        dfs=dfs.tolist(),
-        max_impacts=np.maximum.reduceat(impact, starts[:-1]).tolist() if names else [],
-        ids=[ids[2 * start : 2 * end] for start, end in bounds],
-        impacts=[bytes_impact[start:end] for start, end in bounds],
-        tfs=[bytes_tf[start:end] for start, end in bounds],
-        overflow=_overflow(keys >> 16, tf, starts),
+        dfs=dfs.astype("<u4").tobytes(),
+        ids=chunk.astype("<u2").tobytes(),
+        impacts=impacts(tf, lengths[chunk], average, bm25).tobytes(),
+        tfs=np.minimum(tf, SATURATED).astype(np.uint8).tobytes(),
+        overflow=_overflow(keys >> 16, tf, np.cumsum(dfs) - dfs),
     )
 
 
@@ -174,8 +167,59 @@ def write(db: sqlite3.Connection, segment: Segment, first: int) -> None:
     last, bm25 = first + segment.chunks - 1, segment.bm25
     row = _SegmentRow(first, last, segment.chunks, segment.average_length, bm25.k1, bm25.b)
     number = _insert_segment(db, row)
+    for statement, rows in zip(_INSERTS, _rows(segment, number, first), strict=True):
+        db.executemany(statement, rows)
+
+
+_Rows = Iterator[tuple[object, ...]]
+_INSERTS = (
+    "INSERT INTO terms(segment, term, df, max_impact, list, data) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO posting_lists(id, heads, ids, impacts) VALUES (?, ?, ?, ?)",
+    "INSERT INTO frequencies(id, tfs, overflow) VALUES (?, ?, ?)",
+)
+
+
+def _rows(segment: Segment, number: int, first: int) -> tuple[_Rows, _Rows, _Rows]:
+    """The rows of a fresh segment, table by table in key order. All its chunks lie in one block."""
+    import numpy as np
+
     block, offset = divmod(first, BLOCK)
-    _insert_rows(db, number, _lists_of(segment, block, offset))
+    dfs = np.frombuffer(segment.dfs, "<u4")
+    ends = np.cumsum(dfs, dtype=np.int64)
+    starts = ends - dfs
+    lows = np.frombuffer(segment.ids, "<u2") + np.uint16(offset)
+    impact, tfs = np.frombuffer(segment.impacts, np.uint8), np.frombuffer(segment.tfs, np.uint8)
+    inline, ids = _packed(block, lows, impact, tfs), lows.astype("<u2").tobytes()
+    listed = dfs > INLINE
+    listed[list(segment.overflow)] = True
+    places = np.where(listed, np.cumsum(listed) + number * _LIST_SPACE, 0).tolist()
+    highest = np.maximum.reduceat(impact, starts).tolist() if len(dfs) else []
+    bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    terms = (
+        (number, term, df, high, place or None, None if place else inline[8 * start : 8 * end])
+        for term, df, high, place, (start, end) in zip(
+            segment.terms, dfs.tolist(), highest, places, bounds, strict=True
+        )
+    )
+    at = np.flatnonzero(listed).tolist()
+    spans = [(position, places[position], *bounds[position]) for position in at]
+    postings = (
+        (place, _PAIR.pack(block, end - start), ids[2 * start : 2 * end], segment.impacts[start:end])
+        for _, place, start, end in spans
+    )
+    frequencies = (
+        (place, segment.tfs[start:end], segment.overflow.get(position)) for position, place, start, end in spans
+    )
+    return terms, postings, frequencies
+
+
+def _packed(block: int, lows: NDArray[np.uint16], impact: NDArray[np.uint8], tfs: NDArray[np.uint8]) -> bytes:
+    """Every entry in the form in which short lists stand inline."""
+    import numpy as np
+
+    entries = np.empty(len(lows), [("block", "<u4"), ("low", "<u2"), ("impact", "u1"), ("tf", "u1")])
+    entries["block"], entries["low"], entries["impact"], entries["tf"] = block, lows, impact, tfs
+    return entries.tobytes()
 
 
 class PostingList(NamedTuple):
@@ -189,19 +233,6 @@ class PostingList(NamedTuple):
     impacts: bytes
     tfs: bytes
     overflow: bytes | None
-
-
-def _lists_of(segment: Segment, block: int, offset: int) -> Iterator[PostingList]:
-    columns = zip(
-        segment.terms, segment.dfs, segment.max_impacts, segment.ids, segment.impacts, segment.tfs, strict=True
-    )
-    for number, (term, df, highest, ids, impact, tfs) in enumerate(columns):
-        moved = _moved(ids, offset) if offset else ids
-        yield PostingList(term, df, highest, _PAIR.pack(block, df), moved, impact, tfs, segment.overflow.get(number))
-
-
-def _moved(ids: bytes, offset: int) -> bytes:
-    return array("H", [low + offset for low in memoryview(ids).cast("H")]).tobytes()
 
 
 class _SegmentRow(NamedTuple):
@@ -240,12 +271,7 @@ def _insert_rows(db: sqlite3.Connection, segment: int, lists: Iterable[PostingLi
 
 
 def _flush(db: sqlite3.Connection, *tables: list[tuple[object, ...]]) -> None:
-    statements = (
-        "INSERT INTO terms(segment, term, df, max_impact, list, data) VALUES (?, ?, ?, ?, ?, ?)",
-        "INSERT INTO posting_lists(id, heads, ids, impacts) VALUES (?, ?, ?, ?)",
-        "INSERT INTO frequencies(id, tfs, overflow) VALUES (?, ?, ?)",
-    )
-    for statement, rows in zip(statements, tables, strict=True):
+    for statement, rows in zip(_INSERTS, tables, strict=True):
         db.executemany(statement, rows)
         rows.clear()
 
@@ -385,7 +411,7 @@ def merge(db: sqlite3.Connection, segments: Sequence[int]) -> None:
     columns = list(zip(*parts, strict=True))
     first, last, live, average = min(columns[0]), max(columns[1]), sum(columns[2]), min(columns[3])
     joined = _insert_segment(db, parts[0]._replace(first=first, last=last, chunks=live, average_length=average))
-    lists = [_read_lists(db, number) for number in segments]
+    lists = [read_lists(db, number) for number in segments]
     _insert_rows(db, joined, _joined(lists, _dead_between(db, first, last)))
     _forget_dead(db, first, last)
     for number in [*segments, *([] if live else [joined])]:
@@ -420,7 +446,7 @@ def _forget_dead(db: sqlite3.Connection, first: int, last: int) -> None:
             db.execute("DELETE FROM deleted WHERE block = ?", (block,))
 
 
-def _read_lists(db: sqlite3.Connection, segment: int) -> Iterator[PostingList]:
+def read_lists(db: sqlite3.Connection, segment: int) -> Iterator[PostingList]:
     """A segment's lists in the order of their terms."""
     rows = db.execute(
         "SELECT term, df, max_impact, data, heads, ids, impacts, tfs, overflow FROM terms "

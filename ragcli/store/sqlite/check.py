@@ -1,0 +1,127 @@
+"""Whether the index is what it says it is: the file, every document, every count (spec I35; `inspect --check`).
+
+Reads everything once; changes nothing. The postings check themselves (`postings_check`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from ragcli.store.sqlite import postings_check, tags
+from ragcli.store.sqlite.documents import BLOCK, BLOCKS, Terms, context_of, text_of
+from ragcli.store.sqlite.schema import stored_settings
+
+MOST = 100  # faults that are listed; a damaged file has them by the thousand
+
+# What, and a query that counts how often it is so.
+COUNTED = (
+    ("chunks of no document", "SELECT count(*) FROM chunks WHERE document NOT IN (SELECT id FROM documents)"),
+    ("documents of no source", "SELECT count(*) FROM documents WHERE source NOT IN (SELECT id FROM sources)"),
+    (
+        "blocks of text of no document",
+        f"SELECT count(*) FROM text_blocks WHERE id / {BLOCKS} NOT IN (SELECT id FROM documents)",  # noqa: S608
+    ),
+    ("metadata of no document", "SELECT count(*) FROM metadata WHERE document NOT IN (SELECT id FROM documents)"),
+    (
+        "documents whose id is to be given again",
+        "SELECT count(*) FROM documents WHERE id >= (SELECT value FROM meta WHERE key = 'next_document')",
+    ),
+)
+COUNTERS = (
+    ("chunk_count", "SELECT count(*) FROM chunks"),
+    ("chunk_count", "SELECT ifnull(sum(chunk_count), 0) FROM documents"),
+    ("term_count", "SELECT ifnull(sum(length), 0) FROM chunks"),
+)
+
+
+def check(db: sqlite3.Connection) -> list[str]:
+    """Every fault found, one line each; [] for a sound index.
+
+    Raises: sqlite3.DatabaseError where the file is too damaged to be looked through.
+    """
+    damage = [str(row[0]) for row in db.execute(f"PRAGMA quick_check({MOST})") if row[0] != "ok"]
+    if damage:
+        return damage
+    if db.in_transaction:
+        return [*_counted(db), *_documents(db), *postings_check.check(db)][:MOST]
+    db.execute("BEGIN")  # one state of the index for all queries, whatever a writer does meanwhile
+    try:
+        return check(db)
+    finally:
+        db.execute("COMMIT")
+
+
+def _counted(db: sqlite3.Connection) -> Iterator[str]:
+    for what, query in COUNTED:
+        (number,) = db.execute(query).fetchone()
+        if number:
+            yield f"{number} {what}"
+    for key, query in COUNTERS:
+        (said,) = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        (found,) = db.execute(query).fetchone()
+        if said != found:
+            yield f"{key} says {said}, counted {found}"
+
+
+def _documents(db: sqlite3.Connection) -> Iterator[str]:
+    from ragcli.text import Analyzer
+
+    terms = Analyzer(stored_settings(db)[0]).terms
+    columns = "id, document_id, title, metadata, characters, first_chunk, chunk_count"
+    for row in db.execute(f"SELECT {columns} FROM documents ORDER BY id"):  # noqa: S608 - a constant
+        number, document_id, title, metadata, *shape = row
+        text = text_of(db, number)
+        rows = _rows(db, number, *shape[1:])
+        faults = (*_text(db, number, text, shape[0]), *_number(rows, *shape[1:]), *_chunks(rows, title, text, terms))
+        yield from (f"{document_id}: {fault}" for fault in faults)
+        if _tags_of(db, metadata, number) != len(tags.rows(tags.decode(metadata))):
+            yield f"{document_id}: its metadata can't be found by filters"
+
+
+def _tags_of(db: sqlite3.Connection, metadata: str | None, number: int) -> int:
+    """How many of the document's metadata rows are there."""
+    query = "SELECT count(*) FROM metadata WHERE key = ? AND kind = ? AND value = ? AND document = ?"
+    return sum(db.execute(query, (*row, number)).fetchone()[0] for row in tags.rows(tags.decode(metadata)))
+
+
+def _text(db: sqlite3.Connection, number: int, text: str, characters: int) -> Iterator[str]:
+    if len(text) != characters:
+        yield f"has {len(text)} characters of text, not {characters}"
+    span = (number * BLOCKS, number * BLOCKS + BLOCKS - 1)
+    lengths = [
+        row[0] for row in db.execute("SELECT length(text) FROM text_blocks WHERE id BETWEEN ? AND ? ORDER BY id", span)
+    ]
+    if any(length != BLOCK for length in lengths[:-1]):
+        yield "a block of its text is short"
+
+
+def _rows(db: sqlite3.Connection, number: int, first: int, count: int) -> list[tuple[Any, ...]]:
+    return db.execute(
+        'SELECT id, "index", start, "end", context, length FROM chunks '
+        "WHERE document = ? AND id BETWEEN ? AND ? ORDER BY id",
+        (number, first, first + count - 1),
+    ).fetchall()
+
+
+def _number(rows: list[tuple[Any, ...]], first: int, count: int) -> Iterator[str]:
+    """Chunks have consecutive ids, in the order of their indexes."""
+    if len(rows) != count:
+        yield f"has {len(rows)} chunks in place, not {count}"
+    yield from (f"chunk {index} is out of place" for id_, index, *_ in rows if id_ - first != index)
+
+
+def _chunks(rows: list[tuple[Any, ...]], title: str, text: str, terms: Terms) -> Iterator[str]:
+    """Spans lie in the text and leave out only space; lengths are what the analyzer counts."""
+    covered = 0
+    for _, index, start, end, context, length in rows:
+        if not 0 <= start < end <= len(text):
+            yield f"chunk {index} is no span of its text"
+        if length != len(terms(context_of(title, context))) + len(terms(text[start:end])):
+            yield f"chunk {index} has not {length} terms"
+        if text[covered:start].strip():
+            yield f"text before chunk {index} is in no chunk"
+        covered = max(covered, end)
+    if text[covered:].strip():
+        yield "the end of its text is in no chunk"

@@ -1,0 +1,472 @@
+"""Documents and their chunks: written whole, deleted whole, fetched by id (spec I6, I15, I31, I34).
+
+A document's text is cut into blocks of 32,768 characters; a chunk is a span of it and holds no text of its own, so
+fetching one reads a block or two. Lines of chunks count from the document's first line: a record that moves inside its
+collection changes one number. Ids of documents and chunks are never used twice.
+
+`Batch` is one transaction of the writer. Ranking, reading and chunking are others' work.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from ragcli.store.sqlite import postings, tags
+from ragcli.store.sqlite.schema import base_folder, transaction
+from ragcli.types import Chunk, MetadataValue, Problem, Source
+
+BLOCK = 32768  # characters of a text block
+BLOCKS = 65536  # block ids of a document: id * BLOCKS + number
+STDIN = "stdin:"  # location of what came from standard input: there is no file to look at
+DELETE_AT_ONCE = 4096  # chunks whose terms are held in memory while they are deleted
+
+Terms = Callable[[str], list[str]]
+# index, start, end, start_line, end_line, page, page_end, heading, heading_level, breadcrumb, context, length
+ChunkRow = tuple[int, int, int, int, int, int | None, int | None, str | None, int, str | None, str | int | None, int]
+CONTEXT: Final = 10
+LENGTH: Final = 11
+TITLE = 1  # a context that is just the document's title
+
+
+class NewDocument(msgspec.Struct, frozen=True):
+    """A document ready to be written: rows, and its text. Made in a worker process, so it can be pickled."""
+
+    raw: str
+    title: str
+    name: str
+    format: str
+    metadata: str | None
+    tags: list[tags.Row]
+    created_at: str | None
+    updated_at: str | None
+    hash: bytes
+    first_line: int
+    text: str
+    chunks: list[ChunkRow]
+
+
+class Existing(msgspec.Struct, frozen=True):
+    """A stored document, as much of it as tells whether it changed."""
+
+    id: int
+    hash: bytes
+    first_line: int
+    document_id: str
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """What the index remembers of a source. `location`, `root` are absolute here, whatever the file holds."""
+
+    id: int
+    location: str
+    root: str
+    relative: str
+    size: int | None
+    mtime_ns: int | None
+    hash: bytes | None
+    status: str
+    problem: str | None
+    reason: str | None
+    tags: str | None
+    rules: bytes | None
+
+
+def context_of(title: str, context: str | int | None) -> str:
+    """The header that was indexed with a chunk, from how it is stored."""
+    return title if context == TITLE else str(context or "")
+
+
+def stored_context(title: str, context: str) -> str | int | None:
+    """How a header is stored: most are just the title of the document."""
+    if not context:
+        return None
+    return TITLE if context == title else context
+
+
+# ---------------------------------------------------------------------------------------------------------- sources
+
+
+def sources(db: sqlite3.Connection) -> Iterator[SourceRow]:
+    """Every source the index knows, also those that failed."""
+    base = base_folder(db)
+    rows = db.execute(
+        "SELECT id, location, root, relative, size, mtime_ns, hash, status, problem, reason, tags, rules "
+        "FROM sources ORDER BY id"
+    )
+    for number, location, root, *rest in rows:
+        yield SourceRow(number, absolute(base, location), absolute(base, root), *rest)
+
+
+def absolute(base: str, location: str) -> str:
+    """A stored location as an absolute path. What came from standard input has none and stays as it is."""
+    if location.startswith(("/", STDIN)):
+        return location
+    return base if location == "." else f"{base}/{location}"
+
+
+def relative_to(base: str, location: str) -> str:
+    """How a location is stored: below the index's own folder relative to it, so that a project can be moved."""
+    if location == base:
+        return "."
+    return location[len(base) + 1 :] if location.startswith(base + "/") else location
+
+
+def failed_sources(db: sqlite3.Connection) -> list[Problem]:
+    """The sources that could not be read when it was last tried, with the reason."""
+    base = base_folder(db)
+    rows = db.execute("SELECT location, problem, reason FROM sources WHERE status = 'failed' ORDER BY location")
+    return [Problem(absolute(base, location), kind or "unreadable", reason or "") for location, kind, reason in rows]
+
+
+def stale(db: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, str | None]:
+    """For each chunk id what became of the file behind it: None (as ingested), "changed" or "missing" (spec C12)."""
+    rows = db.execute(
+        "SELECT c.id, s.location, s.size, s.mtime_ns, s.hash FROM json_each(?) j "
+        "JOIN chunks c ON c.id = j.value JOIN documents d ON d.id = c.document JOIN sources s ON s.id = d.source",
+        (_json(chunks),),
+    ).fetchall()
+    base = base_folder(db) if rows else ""
+    known: dict[str, str | None] = {}
+    found: dict[int, str | None] = {}
+    for chunk, location, *facts in rows:
+        if location not in known:
+            known[location] = state_of(absolute(base, location), *facts)
+        found[chunk] = known[location]
+    return found
+
+
+COMPARED = 16 * 1024 * 1024  # a file up to this size is read again when only its time differs
+
+
+def state_of(location: str, size: int | None, mtime_ns: int | None, digest: bytes | None) -> str | None:
+    """None, "changed" or "missing" for a file, by its size and time; by its content when only the time differs."""
+    if location.startswith(STDIN):
+        return None
+    try:
+        now = os.stat(location)  # noqa: PTH116 - once a hit, and a Path costs more than the call
+    except OSError:
+        return "missing"
+    if now.st_size != size:
+        return "changed"
+    if now.st_mtime_ns == mtime_ns:
+        return None
+    return None if digest and now.st_size <= COMPARED and digest_of(location) == digest else "changed"
+
+
+def digest_of(location: str) -> bytes | None:
+    """blake2b-16 of a file's bytes; None when it can't be read."""
+    import hashlib
+
+    try:
+        with open(location, "rb") as file:  # noqa: PTH123
+            return hashlib.file_digest(file, new_digest).digest()
+    except OSError:
+        return None
+
+
+def new_digest() -> hashlib._Hash:  # type: ignore[name-defined]  # noqa: F821
+    """The hash of contents and of documents."""
+    from hashlib import blake2b
+
+    return blake2b(digest_size=16)
+
+
+# ---------------------------------------------------------------------------------------------------------- writing
+
+
+def existing(db: sqlite3.Connection, source: int, raws: Sequence[str]) -> dict[str, Existing]:
+    """The documents of a source, by the ids that its reader gave them."""
+    found = db.execute(
+        "SELECT document_id, id, hash, first_line, document_id FROM documents "
+        "WHERE document_id IN (SELECT value FROM json_each(?1)) AND source = ?2 AND raw IS NULL "
+        "UNION ALL SELECT raw, id, hash, first_line, document_id FROM documents "
+        "WHERE source = ?2 AND raw IS NOT NULL AND raw IN (SELECT value FROM json_each(?1))",
+        (_json(raws), source),
+    )
+    return {raw: Existing(*rest) for raw, *rest in found}
+
+
+def claims(db: sqlite3.Connection, document_ids: Sequence[str]) -> dict[str, tuple[int, Existing]]:
+    """Which of these document ids are taken: by which source, and the document that has it."""
+    rows = db.execute(
+        "SELECT document_id, source, id, hash, first_line, document_id, raw FROM documents "
+        "WHERE document_id IN (SELECT value FROM json_each(?))",
+        (_json(document_ids),),
+    )
+    return {name: (-1 if raw is not None else source, Existing(*rest)) for name, source, *rest, raw in rows}
+
+
+class Batch:
+    """One transaction: sources, documents, chunks and postings, and the counters in step with them.
+
+    `terms` analyses text exactly as it was indexed: deleting needs the terms of what is deleted.
+    """
+
+    def __init__(self, db: sqlite3.Connection, terms: Terms, *, now: int) -> None:
+        self.db = db
+        self.terms = terms
+        self.now = now
+        self.base = base_folder(db)
+        rows = db.execute("SELECT key, value FROM meta WHERE key IN ('chunk_count', 'term_count', 'next_document')")
+        self.counts: dict[str, int] = dict(rows)
+        self._documents: list[tuple[object, ...]] = []
+        self._blocks: list[tuple[int, str]] = []
+        self._chunks: list[tuple[object, ...]] = []
+        self._tags: list[tuple[object, ...]] = []
+        self._refused: list[tuple[int, NewDocument]] = []
+
+    def put_source(self, source: Source, **columns: object) -> int:
+        """Insert the source, or update the given columns of it; gives its id."""
+        location = relative_to(self.base, source.location)
+        self.db.execute(
+            "INSERT INTO sources(location, root, relative, status) VALUES (?, ?, ?, 'partial') "
+            "ON CONFLICT(location) DO NOTHING",
+            (location, relative_to(self.base, source.root), source.relative),
+        )
+        (number,) = self.db.execute("SELECT id FROM sources WHERE location = ?", (location,)).fetchone()
+        if columns:
+            names = ", ".join(f"{name} = ?" for name in columns)  # names are this package's own
+            self.db.execute(f"UPDATE sources SET {names} WHERE id = ?", (*columns.values(), number))  # noqa: S608
+        return int(number)
+
+    def add(self, document: NewDocument, *, source: int, document_id: str, first_chunk: int) -> int:
+        """Queue a document whose chunks are numbered from `first_chunk`; gives its id. `flush` writes."""
+        number = self.counts["next_document"]
+        self.counts["next_document"] += 1
+        text = document.text
+        self._documents.append((
+            number, document_id, document.raw if document.raw != document_id else None, source,
+            document.title, document.name, document.format, document.metadata,
+            document.created_at, document.updated_at, self.now, document.hash,
+            document.first_line, len(text), first_chunk, len(document.chunks),
+        ))  # fmt: skip
+        block = number * BLOCKS
+        if len(text) <= BLOCK:
+            self._blocks.append((block, text))
+        else:
+            self._blocks += [(block + n, text[n * BLOCK : (n + 1) * BLOCK]) for n in range(-(-len(text) // BLOCK))]
+        self._chunks += [(id_, number, *row) for id_, row in enumerate(document.chunks, first_chunk)]
+        if document.tags:
+            self._tags += [(*row, number) for row in document.tags]
+        self.counts["chunk_count"] += len(document.chunks)
+        self.counts["term_count"] += sum([row[LENGTH] for row in document.chunks])
+        return number
+
+    def refuse(self, document: NewDocument, first_chunk: int) -> None:
+        """The segment holds this document's chunks, but it is not to go in: take its postings out again."""
+        self._refused.append((first_chunk, document))
+
+    def flush(self, segments: Iterable[tuple[int, postings.Segment]]) -> None:
+        """Write what was queued, and the segments, each from its first chunk id on."""
+        many = self.db.executemany
+        many(f"INSERT INTO documents VALUES ({','.join('?' * 16)})", self._documents)  # noqa: S608
+        many("INSERT INTO text_blocks VALUES (?, ?)", self._blocks)
+        many(f"INSERT INTO chunks VALUES ({','.join('?' * 14)})", self._chunks)  # noqa: S608
+        many("INSERT INTO metadata VALUES (?, ?, ?, ?)", self._tags)
+        for first, segment in segments:
+            postings.write(self.db, segment, first)
+        for first, document in self._refused:
+            self._take_out(self._terms_of(document.title, document.text, document.chunks, first))
+        for queue in (self._documents, self._blocks, self._chunks, self._tags, self._refused):
+            queue.clear()
+
+    def _terms_of(
+        self, title: str, text: str, chunks: Sequence[ChunkRow], first: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        for number, row in enumerate(chunks, first):
+            context = context_of(title, row[CONTEXT])
+            yield number, self.terms(context) + self.terms(text[row[1] : row[2]])
+
+    def _take_out(self, chunks: Iterable[tuple[int, list[str]]]) -> None:
+        gone: dict[int, list[str]] = {}
+        for number, terms in chunks:
+            gone[number] = terms
+            if len(gone) == DELETE_AT_ONCE:
+                postings.delete(self.db, gone)
+                gone = {}
+        if gone:
+            postings.delete(self.db, gone)
+
+    def delete(self, documents: Sequence[int]) -> None:
+        """Delete documents with all that belongs to them: text, chunks, metadata, postings."""
+        self._take_out(pair for number in documents for pair in self._stored_terms(number))
+        for number in documents:
+            self._delete_rows(number)
+
+    def _stored_terms(self, number: int) -> Iterator[tuple[int, list[str]]]:
+        row = self.db.execute("SELECT title, first_chunk FROM documents WHERE id = ?", (number,)).fetchone()
+        text = text_of(self.db, number)
+        columns = '"index", start, "end", 0, 0, 0, 0, 0, 0, 0, context, length'
+        chunks = self.db.execute(
+            f"SELECT {columns} FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",  # noqa: S608 - a constant
+            self._chunk_range(number),
+        ).fetchall()
+        return self._terms_of(row[0], text, chunks, row[1])
+
+    def _chunk_range(self, number: int) -> tuple[int, int]:
+        first, count = self.db.execute(
+            "SELECT first_chunk, chunk_count FROM documents WHERE id = ?", (number,)
+        ).fetchone()
+        return first, first + count - 1
+
+    def _delete_rows(self, number: int) -> None:
+        execute = self.db.execute
+        span = self._chunk_range(number)
+        count, terms = execute("SELECT count(*), total(length) FROM chunks WHERE id BETWEEN ? AND ?", span).fetchone()
+        (metadata,) = execute("SELECT metadata FROM documents WHERE id = ?", (number,)).fetchone()
+        rows = [(*row, number) for row in tags.rows(tags.decode(metadata))]
+        statement = "DELETE FROM metadata WHERE key = ? AND kind = ? AND value = ? AND document = ?"
+        self.db.executemany(statement, rows)
+        execute("DELETE FROM chunks WHERE id BETWEEN ? AND ?", span)
+        execute("DELETE FROM text_blocks WHERE id BETWEEN ? AND ?", (number * BLOCKS, number * BLOCKS + BLOCKS - 1))
+        execute("DELETE FROM documents WHERE id = ?", (number,))
+        self.counts["chunk_count"] -= count
+        self.counts["term_count"] -= int(terms)
+
+    def save_counts(self) -> None:
+        """Bring `meta` in step; the last thing before the commit."""
+        self.db.executemany("UPDATE meta SET value = ?2 WHERE key = ?1", self.counts.items())
+        self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+
+
+@contextmanager
+def batch(db: sqlite3.Connection, terms: Terms, *, now: int) -> Iterator[Batch]:
+    """One transaction of the writer: all that is done with the `Batch`, or nothing."""
+    with transaction(db):
+        current = Batch(db, terms, now=now)
+        yield current
+        current.save_counts()
+
+
+# --------------------------------------------------------------------------------------------------------- fetching
+
+
+def chunks(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Chunk]:
+    """Stored chunks by their ids, with text and the document's path, title and metadata. Unknown ids are left out."""
+    rows = db.execute(_CHUNKS, (_json(ids),)).fetchall()
+    base = base_folder(db) if rows else ""
+    documents: dict[int, dict[str, object]] = {}
+    found: dict[int, Chunk] = {}
+    for id_, number, index, start, end, line, end_line, page, page_end, heading, level, crumb, context, *own in rows:
+        document_id, title, metadata, first_line, location = own
+        if number not in documents:
+            documents[number] = {
+                "document_id": document_id, "title": title, "metadata": tags.decode(metadata),
+                "path": path_of(base, location),
+            }  # fmt: skip
+        found[id_] = Chunk(
+            index=index, start=start, end=end, text=span_of(db, number, start, end),
+            start_line=first_line + line, end_line=first_line + end_line, page=page, page_end=page_end,
+            heading=heading or "", heading_level=level, heading_breadcrumb=crumb or "",
+            context=context_of(title, context), **documents[number],  # type: ignore[arg-type]
+        )  # fmt: skip
+    return found
+
+
+_CHUNKS = """
+SELECT c.id, c.document, c."index", c.start, c."end", c.start_line, c.end_line, c.page, c.page_end, c.heading,
+  c.heading_level, c.breadcrumb, c.context, d.document_id, d.title, d.metadata, d.first_line, s.location
+FROM json_each(?) j JOIN chunks c ON c.id = j.value JOIN documents d ON d.id = c.document
+JOIN sources s ON s.id = d.source
+"""
+
+
+def path_of(base: str, location: str) -> str:
+    """Where the file is, as an absolute path; "-" for what came from standard input."""
+    return "-" if location.startswith(STDIN) else absolute(base, location)
+
+
+def span_of(db: sqlite3.Connection, document: int, start: int, end: int) -> str:
+    """`text[start:end]` of a document: reads the blocks that hold it."""
+    first, last = start // BLOCK, max(end - 1, start) // BLOCK
+    base = document * BLOCKS
+    if first == last:
+        row = db.execute("SELECT text FROM text_blocks WHERE id = ?", (base + first,)).fetchone()
+        return str(row[0])[start - first * BLOCK : end - first * BLOCK] if row else ""
+    rows = db.execute("SELECT text FROM text_blocks WHERE id BETWEEN ? AND ? ORDER BY id", (base + first, base + last))
+    return "".join([row[0] for row in rows])[start - first * BLOCK : end - first * BLOCK]
+
+
+def text_of(db: sqlite3.Connection, document: int) -> str:
+    """A document's whole text."""
+    span = (document * BLOCKS, document * BLOCKS + BLOCKS - 1)
+    return "".join(
+        [row[0] for row in db.execute("SELECT text FROM text_blocks WHERE id BETWEEN ? AND ? ORDER BY id", span)]
+    )
+
+
+class StoredDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document's row. `size` is its source's in bytes, `characters` its text's length; times are ISO 8601 UTC."""
+
+    number: int
+    id: str
+    path: str
+    title: str
+    name: str
+    format: str
+    metadata: dict[str, MetadataValue]
+    created_at: str | None
+    updated_at: str | None
+    ingested_at: str
+    size: int
+    characters: int
+    first_line: int
+    first_chunk: int
+    chunk_count: int
+    stale: str | None
+
+
+_DOCUMENT = """
+SELECT d.id, d.document_id, d.title, d.name, d.format, d.metadata, d.created_at, d.updated_at, d.ingested_at,
+  d.characters, d.first_line, d.first_chunk, d.chunk_count, s.location, s.size, s.mtime_ns, s.hash
+FROM documents d JOIN sources s ON s.id = d.source WHERE d.document_id = ?
+"""
+
+
+def document(db: sqlite3.Connection, document_id: str) -> StoredDocument | None:
+    """The document of this id; None if there is none. `stale` looks at its file now."""
+    row = db.execute(_DOCUMENT, (document_id,)).fetchone()
+    if row is None:
+        return None
+    number, id_, title, name, format_, metadata, created, updated, ingested, *counts = row
+    characters, first_line, first_chunk, chunk_count, location, size, mtime_ns, digest = counts
+    base = base_folder(db)
+    return StoredDocument(
+        number=number, id=id_, path=path_of(base, location), title=title, name=name, format=format_,
+        metadata=tags.decode(metadata), created_at=created, updated_at=updated or mtime_of(name, location, mtime_ns),
+        ingested_at=iso(ingested), size=size or 0, characters=characters, first_line=first_line,
+        first_chunk=first_chunk, chunk_count=chunk_count,
+        stale=state_of(absolute(base, location), size, mtime_ns, digest),
+    )  # fmt: skip
+
+
+def mtime_of(name: str, location: str, mtime_ns: int | None) -> str | None:
+    """A file's own time, for a document that is a file (a record of a collection has no name); None where unknown."""
+    if not name or mtime_ns is None or location.startswith(STDIN):
+        return None
+    return iso(mtime_ns // 1_000_000_000)
+
+
+def iso(seconds: int) -> str:
+    """Seconds since 1970 in ISO 8601 UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def numbers(db: sqlite3.Connection, document_ids: Sequence[str]) -> dict[str, int]:
+    """The row ids of documents, by document id; unknown ones are left out."""
+    rows = db.execute(
+        "SELECT document_id, id FROM documents WHERE document_id IN (SELECT value FROM json_each(?))",
+        (_json(document_ids),),
+    )
+    return dict(rows)
+
+
+def _json(values: Sequence[object]) -> str:
+    return msgspec.json.encode(list(values)).decode()

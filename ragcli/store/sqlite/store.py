@@ -1,0 +1,101 @@
+"""The embedded store: one SQLite file behind the `Store` protocol (spec R40, R41). Opened here to be read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragcli.options import Bm25Settings, Condition, Settings
+from ragcli.store.sqlite import documents, schema
+from ragcli.store.sqlite.scoring import Scored
+from ragcli.store.sqlite.search import KeywordIndex
+from ragcli.text import Analyzer
+from ragcli.types import Chunk
+
+
+class SqliteStore:
+    """An open index. Not shared between threads; close it, or use `with`."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, settings: Settings) -> None:
+        self.db = db
+        self.path = path
+        self.settings = settings  # as the index was built
+        self._analyzer = Analyzer(settings.analyzer)
+        self._keyword = KeywordIndex(db)
+
+    @classmethod
+    def open(cls, path: Path, settings: Settings, explicit: Collection[str] | None = None) -> SqliteStore:
+        """The index file at `path`, guarded: `explicit` settings that it was not built with are refused (spec I36).
+
+        Raises: IndexMissing, IndexCorrupt, IndexMismatch, IndexLocked.
+        """
+        db = schema.open_reader(path)
+        try:
+            with schema.translated(path):
+                return cls(db, path, schema.guard(db, settings, explicit))
+        except BaseException:
+            db.close()
+            raise
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.db.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One state of the index for all that is read in the block, whatever a writer does meanwhile.
+
+        Raises: IndexCorrupt where SQLite finds damage.
+        """
+        with schema.translated(self.path):
+            self.db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self.db.execute("ROLLBACK")
+
+    def terms(self, text: str) -> list[str]:
+        """Text as the index's analyzer cuts it."""
+        return self._analyzer.terms(text)
+
+    def keyword(
+        self, terms: Sequence[str], k: int, bm25: Bm25Settings, conditions: Sequence[Condition]
+    ) -> list[Scored]:
+        """The best `k` chunks by BM25 among those that meet all `conditions`; equal scores by document id and index."""
+        if not conditions:
+            return self._keyword.search(terms, k, bm25)
+        from ragcli.store.sqlite.eligible import eligible
+
+        return self._keyword.search(terms, k, bm25, eligible(self.db, conditions))
+
+    def fetch(self, chunks: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by their ids, whole."""
+        return documents.chunks(self.db, chunks)
+
+    def stale(self, chunks: Sequence[int]) -> Mapping[int, str | None]:
+        """What became of the files behind the chunks: None, "changed" or "missing"."""
+        return documents.stale(self.db, chunks)
+
+    def size(self) -> int:
+        """How many chunks can be found."""
+        return self._keyword.statistics()[0]
+
+    def known(self, terms: Collection[str]) -> set[str]:
+        """Those of the terms that some chunk has."""
+        count, average = self._keyword.statistics()
+        found = self._keyword.look_up(list(terms), max(count, 1), average or 1.0, Bm25Settings())
+        return {term.text for term in found if term.df}
+
+    def admitted(self, conditions: Sequence[Condition]) -> int:
+        """How many chunks meet all `conditions`."""
+        from ragcli.store.sqlite.eligible import eligible
+
+        return sum(last - first + 1 for first, last in eligible(self.db, conditions) or ())
+
+    def kinds(self) -> Mapping[str, Collection[str]]:
+        """The metadata keys there are, with the kinds of their values."""
+        from ragcli.store.sqlite.eligible import kinds
+
+        return kinds(self.db)
