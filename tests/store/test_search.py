@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragcli.options import Bm25Settings
-from ragcli.store.sqlite import maxscore, maxscore_numpy, postings
+from ragcli.store.sqlite import maxscore, maxscore_numpy, postings, postings_check
 from ragcli.store.sqlite.scoring import Admission, Lists, Scorer, Search
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.types import ignore_event
@@ -38,16 +39,20 @@ class Corpus:
         self.bm25 = bm25 or Bm25Settings()
         self._count()
 
-    def add(self, chunks: Sequence[Terms]) -> None:
-        inverter = postings.Inverter(self.bm25)
-        lengths = [inverter.add(terms) for terms in chunks]
-        first = postings.allocate(self.db, len(chunks))
-        postings.write(self.db, inverter.segment(), first)
-        for local, terms in enumerate(chunks):
-            # Names run against the order of ids, so that ties are seen to break by name.
-            self.db.execute("INSERT INTO documents VALUES (?, ?)", (first + local, name_of(first + local)))
-            self.db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?)", (first + local, first + local, lengths[local]))
-            self.alive[first + local] = terms
+    def add(self, *batches: Sequence[Terms]) -> None:
+        """One segment of one or several batches."""
+        parts = []
+        for chunks in batches:
+            inverter = postings.Inverter(self.bm25)
+            lengths = [inverter.add(terms) for terms in chunks]
+            first = postings.allocate(self.db, len(chunks))
+            parts.append((first, inverter.segment()))
+            for number, terms, length in zip(itertools.count(first), chunks, lengths, strict=False):
+                # Names run against the order of ids, so that ties are seen to break by name.
+                self.db.execute("INSERT INTO documents VALUES (?, ?)", (number, name_of(number)))
+                self.db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?)", (number, number, length))
+                self.alive[number] = terms
+        postings.write_together(self.db, parts)
         self._count()
 
     def delete(self, chunks: Sequence[int]) -> None:
@@ -119,7 +124,7 @@ def assert_same(found: list[tuple[str, float]], wanted: list[tuple[str, float]])
 CHUNK = st.lists(st.sampled_from(WORDS), max_size=12)
 BATCH = st.lists(CHUNK, min_size=1, max_size=8)
 STEP = st.one_of(
-    BATCH.map(lambda batch: ("add", batch)),
+    st.lists(BATCH, min_size=1, max_size=3).map(lambda batches: ("add", batches)),
     st.sets(st.integers(0, 60), max_size=6).map(lambda picks: ("delete", picks)),
     st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: ("merge", span)),
 )
@@ -128,7 +133,7 @@ STEP = st.one_of(
 def replay(corpus: Corpus, steps: Sequence[tuple[str, object]]) -> None:
     for action, what in steps:
         if action == "add":
-            corpus.add(cast("list[Terms]", what))
+            corpus.add(*cast("list[list[Terms]]", what))
         elif action == "delete":
             alive = sorted(corpus.alive)
             picks = sorted({alive[pick % len(alive)] for pick in cast("set[int]", what)} if alive else ())
@@ -157,6 +162,7 @@ def test_scores_equal_the_reference_after_any_history(
     corpus = Corpus()
     with closing(corpus.db):
         replay(corpus, steps)
+        assert postings_check.check(corpus.db) == []
         allowed = [(2, 5), (9, 30)] if narrow else None
         wanted = expected(corpus, query, k, bm25, allowed)
         for kind in ("stdlib", "numpy"):
@@ -179,17 +185,20 @@ def test_long_lists_over_many_blocks_prune_without_loss(corpus: Corpus) -> None:
     import random
 
     dice = random.Random(5)
-    for batch in range(4):
-        corpus.add(
-            [
-                ["common"] * dice.randint(1, 3)
-                + [f"t{int(dice.paretovariate(0.7)) % 50}" for _ in range(dice.randint(1, 6 + 20 * batch))]
-                + ["loud"] * (dice.randint(250, 600) if dice.random() < 0.01 else 0)
-                for _ in range(5000 if batch == 2 else 1500)
-            ]
-        )
+
+    def batch(number: int) -> list[Terms]:
+        return [
+            ["common"] * dice.randint(1, 3)
+            + [f"t{int(dice.paretovariate(0.7)) % 50}" for _ in range(dice.randint(1, 6 + 20 * number))]
+            + ["loud"] * (dice.randint(250, 600) if dice.random() < 0.01 else 0)
+            for _ in range(5000 if number == 2 else 1500)
+        ]
+
+    corpus.add(batch(0))
+    corpus.add(batch(1), batch(2))
+    corpus.add(batch(3))
     corpus.delete(dice.sample(sorted(corpus.alive), 700))
-    postings.merge(corpus.db, corpus.segments()[1:3])
+    postings.merge(corpus.db, corpus.segments()[1:])
     for query in (["t1", "common"], ["t3", "t7", "t40", "common", "t1"], ["loud", "t2", "t2"], ["common"]):
         wanted = expected(corpus, query, 10, Bm25Settings())
         for kind in ("stdlib", "numpy"):
@@ -240,3 +249,19 @@ def test_a_segment_is_bounded() -> None:
         inverter.add([])
     with pytest.raises(ValueError, match="65536"):
         inverter.add([])
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        ("UPDATE terms SET df = df + 1 WHERE term = 'b'", "df is 2, but 1 chunks have it"),
+        ("UPDATE chunks SET length = 9 WHERE id = 1", "length that their postings don't add up to, the first is 1"),
+        ("DELETE FROM chunks WHERE id = 0", "segment 1 counts 2 chunks; 1 are there"),
+        ("UPDATE frequencies SET tfs = x'01'", "columns of different lengths"),
+    ],
+)
+def test_the_check_finds_damage(corpus: Corpus, damage: str, fault: str) -> None:
+    corpus.add([["a", "b"], ["a"] * 300])
+    assert postings_check.check(corpus.db) == []
+    corpus.db.execute(damage)
+    assert any(fault in found for found in postings_check.check(corpus.db))

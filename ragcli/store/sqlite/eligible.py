@@ -82,22 +82,16 @@ def _plain_class(inside: str) -> str:
 
 
 def kinds(db: sqlite3.Connection) -> dict[str, set[str]]:
-    """Every metadata key in the index with the kinds of its values: for the note of an empty result."""
+    """Every metadata key in the index with the kinds of its values: for the note of an empty result.
+
+    One look-up for each pair of the primary key, however many documents carry it.
+    """
     found: dict[str, set[str]] = {}
-    for key, kind in db.execute(_DISTINCT):
-        found.setdefault(key, set()).add(kind)
+    pair = ("", "")
+    while row := db.execute(_NEXT, pair).fetchone():
+        pair = row
+        found.setdefault(row[0], set()).add(row[1])
     return found
 
 
-# A skip-scan over the primary key: one look-up per (key, kind), however many documents carry it.
-_DISTINCT = """
-WITH RECURSIVE pairs(key, kind) AS (
-  SELECT * FROM (SELECT key, kind FROM metadata ORDER BY key, kind LIMIT 1)
-  UNION ALL
-  SELECT next.key, next.kind FROM pairs, metadata AS next
-  WHERE (next.key, next.kind) = (
-    SELECT key, kind FROM metadata WHERE (key, kind) > (pairs.key, pairs.kind) ORDER BY key, kind LIMIT 1)
-  GROUP BY next.key, next.kind
-)
-SELECT key, kind FROM pairs
-"""
+_NEXT = "SELECT key, kind FROM metadata WHERE (key, kind) > (?, ?) ORDER BY key, kind LIMIT 1"

@@ -162,12 +162,24 @@ def allocate(db: sqlite3.Connection, chunks: int) -> int:
 
 def write(db: sqlite3.Connection, segment: Segment, first: int) -> None:
     """Add a segment; its chunk 0 has the id `first`, as `allocate` gave it. Inside the caller's transaction."""
-    if not segment.chunks:
+    write_together(db, [(first, segment)])
+
+
+def write_together(db: sqlite3.Connection, parts: Sequence[tuple[int, Segment]]) -> None:
+    """Add several batches as one segment: (id of its first chunk, as `allocate` gave it; its postings), ids ascending.
+
+    Costs far less than writing each and merging them: a term has one row, however many batches have it.
+    Inside the caller's transaction.
+    """
+    filled = [(first, segment) for first, segment in parts if segment.chunks]
+    if not filled:
         return
-    last, bm25 = first + segment.chunks - 1, segment.bm25
-    row = _SegmentRow(first, last, segment.chunks, segment.average_length, bm25.k1, bm25.b)
+    (start, one), (end, last) = filled[0], filled[-1]
+    chunks = sum(segment.chunks for _, segment in filled)
+    average = min(segment.average_length for _, segment in filled)
+    row = _SegmentRow(start, end + last.chunks - 1, chunks, average, one.bm25.k1, one.bm25.b)
     number = _insert_segment(db, row)
-    for statement, rows in zip(_INSERTS, _rows(segment, number, first), strict=True):
+    for statement, rows in zip(_INSERTS, _rows(_joined_columns(filled), number), strict=True):
         db.executemany(statement, rows)
 
 
@@ -179,47 +191,109 @@ _INSERTS = (
 )
 
 
-def _rows(segment: Segment, number: int, first: int) -> tuple[_Rows, _Rows, _Rows]:
-    """The rows of a fresh segment, table by table in key order. All its chunks lie in one block."""
+class _Columns(NamedTuple):
+    """Postings by term: `entries` of each one after the other, `heads` likewise."""
+
+    terms: Sequence[str]
+    dfs: NDArray[np.int64]  # (n_terms,)
+    entries: NDArray[np.void]  # (n_entries,) as they stand inline
+    head_counts: NDArray[np.int64]  # (n_terms,)
+    heads: NDArray[np.uint32]  # (n_heads, 2) block, count
+    overflow: dict[int, bytes]
+
+
+def _joined_columns(parts: Sequence[tuple[int, Segment]]) -> _Columns:
+    """The postings of several batches, term by term; of each term those of the first batch come first."""
+    import numpy as np
+
+    names = parts[0][1].terms if len(parts) == 1 else sorted(set().union(*(segment.terms for _, segment in parts)))
+    number = {name: at for at, name in enumerate(names)}
+    terms = [np.fromiter(map(number.__getitem__, segment.terms), np.int64) for _, segment in parts]
+    counts = [np.frombuffer(segment.dfs, "<u4").astype(np.int64) for _, segment in parts]
+    dfs, head_counts = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    for at, count in zip(terms, counts, strict=True):
+        dfs[at] += count
+        head_counts[at] += 1
+    joined = _Joined(dfs, head_counts)
+    for (first, segment), at, count in zip(parts, terms, counts, strict=True):
+        joined.add(first, segment, at, count)
+    return _Columns(names, dfs, joined.entries, head_counts, joined.heads, joined.overflow)
+
+
+class _Joined:
+    """Columns that are filled batch by batch: each term's room is known, and how far it is filled."""
+
+    def __init__(self, dfs: NDArray[np.int64], head_counts: NDArray[np.int64]) -> None:
+        import numpy as np
+
+        self._starts = np.cumsum(dfs) - dfs
+        self._next_entry, self._next_head = self._starts.copy(), np.cumsum(head_counts) - head_counts
+        self.entries = np.empty(int(dfs.sum()), _ENTRY)
+        self.heads = np.empty((int(head_counts.sum()), 2), "<u4")
+        self.overflow: dict[int, bytes] = {}
+
+    def add(self, first: int, segment: Segment, at: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """A batch whose i-th term is number `at[i]` here and has `counts[i]` entries."""
+        import numpy as np
+
+        shift = self._next_entry[at] - (np.cumsum(counts) - counts)
+        self.entries[np.arange(len(segment.tfs)) + np.repeat(shift, counts)] = _entries(segment, first)
+        self.heads[self._next_head[at]] = np.stack((np.full(len(at), first // BLOCK), counts), axis=1)
+        for position, pairs in segment.overflow.items():
+            term = int(at[position])
+            before = int(self._next_entry[term] - self._starts[term])
+            moved = b"".join(_PAIR.pack(before + place, tf) for place, tf in _PAIR.iter_unpack(pairs))
+            self.overflow[term] = self.overflow.get(term, b"") + moved
+        self._next_entry[at] += counts
+        self._next_head[at] += 1
+
+
+_ENTRY = [("block", "<u4"), ("low", "<u2"), ("impact", "u1"), ("tf", "u1")]
+
+
+def _entries(segment: Segment, first: int) -> NDArray[np.void]:
+    """A batch's entries in the form in which short lists stand inline."""
     import numpy as np
 
     block, offset = divmod(first, BLOCK)
-    dfs = np.frombuffer(segment.dfs, "<u4")
-    ends = np.cumsum(dfs, dtype=np.int64)
-    starts = ends - dfs
-    lows = np.frombuffer(segment.ids, "<u2") + np.uint16(offset)
-    impact, tfs = np.frombuffer(segment.impacts, np.uint8), np.frombuffer(segment.tfs, np.uint8)
-    inline, ids = _packed(block, lows, impact, tfs), lows.astype("<u2").tobytes()
-    listed = dfs > INLINE
-    listed[list(segment.overflow)] = True
+    entries = np.empty(len(segment.tfs), _ENTRY)
+    entries["block"] = block
+    entries["low"] = np.frombuffer(segment.ids, "<u2") + np.uint16(offset)
+    entries["impact"] = np.frombuffer(segment.impacts, np.uint8)
+    entries["tf"] = np.frombuffer(segment.tfs, np.uint8)
+    return entries
+
+
+def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows, _Rows]:
+    """The rows of a segment, table by table in key order."""
+    import numpy as np
+
+    ends, head_ends = np.cumsum(columns.dfs), np.cumsum(columns.head_counts)
+    starts, head_starts = ends - columns.dfs, head_ends - columns.head_counts
+    inline, heads = columns.entries.tobytes(), columns.heads.tobytes()
+    ids, impact, tfs = (columns.entries[name].tobytes() for name in ("low", "impact", "tf"))
+    listed = columns.dfs > INLINE
+    listed[list(columns.overflow)] = True
     places = np.where(listed, np.cumsum(listed) + number * _LIST_SPACE, 0).tolist()
-    highest = np.maximum.reduceat(impact, starts).tolist() if len(dfs) else []
-    bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    highest = np.maximum.reduceat(columns.entries["impact"], starts).tolist() if len(starts) else []
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
     terms = (
         (number, term, df, high, place or None, None if place else inline[8 * start : 8 * end])
         for term, df, high, place, (start, end) in zip(
-            segment.terms, dfs.tolist(), highest, places, bounds, strict=True
+            columns.terms, columns.dfs.tolist(), highest, places, spans, strict=True
         )
     )
-    at = np.flatnonzero(listed).tolist()
-    spans = [(position, places[position], *bounds[position]) for position in at]
+    at = np.flatnonzero(listed)
+    numbers, *bounds = [column.tolist() for column in (at, starts[at], ends[at], head_starts[at], head_ends[at])]
     postings = (
-        (place, _PAIR.pack(block, end - start), ids[2 * start : 2 * end], segment.impacts[start:end])
-        for _, place, start, end in spans
+        (places[position], heads[8 * head : 8 * head_end], ids[2 * start : 2 * end], impact[start:end])
+        for position, start, end, head, head_end in zip(numbers, *bounds, strict=True)
     )
     frequencies = (
-        (place, segment.tfs[start:end], segment.overflow.get(position)) for position, place, start, end in spans
+        (places[position], tfs[start:end], columns.overflow.get(position))
+        for position, start, end in zip(numbers, *bounds[:2], strict=True)
     )
     return terms, postings, frequencies
-
-
-def _packed(block: int, lows: NDArray[np.uint16], impact: NDArray[np.uint8], tfs: NDArray[np.uint8]) -> bytes:
-    """Every entry in the form in which short lists stand inline."""
-    import numpy as np
-
-    entries = np.empty(len(lows), [("block", "<u4"), ("low", "<u2"), ("impact", "u1"), ("tf", "u1")])
-    entries["block"], entries["low"], entries["impact"], entries["tf"] = block, lows, impact, tfs
-    return entries.tobytes()
 
 
 class PostingList(NamedTuple):
