@@ -1,0 +1,79 @@
+"""The bytes of a source, as requests to a reader: a whole file, or runs of whole lines of a collection.
+
+A collection (JSONL) may be larger than memory: it comes in runs of a few MiB that end at a line feed, and the size
+limit is one of a record. Every other source is one request. Parses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+from ragcli.errors import NotReadable, NotSupported
+from ragcli.read.walk import STDIN, STREAMED
+from ragcli.types import Problem, ReadRequest, Source
+
+RUN = 4 * 1024 * 1024  # bytes: large enough to cost nothing, small enough for many workers
+
+
+def requests(source: Source, *, max_bytes: int, stdin: BinaryIO | None = None) -> Iterator[ReadRequest | Problem]:
+    """What to hand to `formats.read`, in order; a `Problem` is a record of a collection over `max_bytes`.
+
+    Raises:
+        NotReadable: the system refuses ("unreadable"), or the file is gone ("vanished").
+        NotSupported: a file that is no collection is over `max_bytes` ("too-large").
+    """
+    try:
+        with nullcontext(stdin) if source.location == STDIN and stdin else Path(source.location).open("rb") as opened:
+            if source.relative.lower().endswith(STREAMED):
+                yield from _runs(source, opened, max_bytes)
+            else:
+                yield _whole(source, opened, max_bytes)
+    except FileNotFoundError as error:
+        raise NotReadable(f"{source.location}: not there any more", kind="vanished") from error
+    except OSError as error:
+        raise NotReadable(f"{source.location}: {error.strerror} (errno {error.errno})") from error
+
+
+def _whole(source: Source, stream: BinaryIO, max_bytes: int) -> ReadRequest:
+    data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise NotSupported(f"{source.location}: over ingest.max_file_bytes = {max_bytes}", kind="too-large")
+    return ReadRequest(source=source, data=data)
+
+
+def _runs(source: Source, stream: BinaryIO, max_bytes: int) -> Iterator[ReadRequest | Problem]:
+    """Runs of whole lines. A line over the limit is a problem, and an empty line in its run: the count goes on."""
+    line, rest, too_long = 1, b"", False
+    while block := stream.read(RUN):
+        end = block.rfind(b"\n") + 1
+        if not end:
+            rest, too_long = (b"", True) if too_long or len(rest) + len(block) > max_bytes else (rest + block, False)
+            continue
+        data = block[block.find(b"\n") : end] if too_long else rest + block[:end]
+        if too_long:
+            yield _over(source, line, max_bytes)
+        rest, too_long = block[end:], False
+        yield from _checked(source, data, line, max_bytes)
+        line += data.count(b"\n")
+    if too_long:
+        yield _over(source, line, max_bytes)
+    elif rest:
+        yield from _checked(source, rest, line, max_bytes)
+
+
+def _checked(source: Source, data: bytes, first_line: int, max_bytes: int) -> Iterator[ReadRequest | Problem]:
+    if len(data) > max_bytes:
+        lines = data.split(b"\n")
+        for number, text in enumerate(lines):
+            if len(text) > max_bytes:
+                lines[number] = b""
+                yield _over(source, first_line + number, max_bytes)
+        data = b"\n".join(lines)
+    yield ReadRequest(source=source, data=data, first_line=first_line)
+
+
+def _over(source: Source, line: int, max_bytes: int) -> Problem:
+    return Problem(source.relative, "too-large", f"line {line}: a record over ingest.max_file_bytes = {max_bytes}")
