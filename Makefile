@@ -1,0 +1,75 @@
+# Everything is done from here; each target works in a fresh clone. `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RAGCLI := $(BIN)/ragcli
+SOURCES := ragcli tests
+DEMO := .demo
+SHARED := ../shared
+SIZES ?= 10000 100000
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint format spec bench-lexical bench-start bench-ingest bench-quality clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+setup: $(VENV)/setup.stamp ## make .venv with ragcli and what its development needs (Python 3.11 or newer)
+
+$(VENV)/setup.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "setup: $(PYTHON) is missing or older than Python 3.11; try: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
+	  echo "setup: this Python has no venv; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@# dependency groups need pip 25.1
+	@$(BIN)/python -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
+	  || $(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/setup.stamp
+	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@
+
+demo: setup ## ingest the sample corpus into a fresh index and query it
+	rm -rf $(DEMO)
+	$(RAGCLI) ingest sample_corpus --index $(DEMO)
+	$(RAGCLI) query "what does error E-43 mean" --index $(DEMO) --mode keyword --format table --top-k 3
+	$(RAGCLI) query "hotel and meals while travelling" --filter year:=2025 --index $(DEMO) --mode keyword --format table --top-k 3
+	$(RAGCLI) query "積雪 雨量計" --index $(DEMO) --mode keyword --format table --top-k 3
+	$(RAGCLI) query "batteries in winter" --index $(DEMO) --mode keyword --format jsonl --top-k 1
+
+test: setup lint ## lint, all tests, and the spec's rows where the spec is at hand
+	$(BIN)/python -m pytest -n auto --maxprocesses 8
+	@if [ -d $(SHARED)/spec ]; then $(BIN)/python -m tests.spec_rows; else echo "spec: no $(SHARED)/spec, rows not checked"; fi
+
+lint: setup ## ruff, its formatter, mypy --strict, import-linter
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+spec: setup ## each row of the spec and each handed case with the tests that prove it
+	$(BIN)/python -m tests.spec_rows
+
+bench-lexical: $(VENV)/bench.stamp ## keyword search and its build against tantivy, FTS5, bm25s (SIZES="10000 100000 1000000")
+	$(BIN)/python -m tests.bench.lexical $(SIZES)
+
+bench-start: $(VENV)/bench.stamp ## start-up of --help, --version and a query against the barest typer app
+	$(BIN)/python -m tests.bench.start
+
+bench-ingest: $(VENV)/bench.stamp ## ingest of 10,000 unchanged files against git status
+	$(BIN)/python -m tests.bench.reingest
+
+bench-quality: $(VENV)/bench.stamp ## nDCG@10 of keyword search on the judged collections of ../shared
+	$(BIN)/python -m tests.bench.quality
+
+clean: ## remove what the other targets made, .venv too
+	rm -rf $(VENV) $(DEMO) .bench build dist .hypothesis .mypy_cache .ruff_cache .import_linter_cache *.egg-info
+	find ragcli tests -name __pycache__ -type d -prune -exec rm -rf {} +
