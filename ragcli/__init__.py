@@ -1,1 +1,101 @@
-"""ragcli: ingest a folder of documents, search it, ask it."""
+"""Ingest a folder of documents and query it: retrieval from the shell, and from Python.
+
+The public face. A name is imported when it is first used, so `import ragcli` costs next to nothing::
+
+    from ragcli import Pipeline, RetrievalOptions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ragcli.errors import (
+        ConfigError,
+        ExpressionError,
+        IndexCorrupt,
+        IndexLocked,
+        IndexMismatch,
+        IndexMissing,
+        IndexUnusable,
+        OptionError,
+        RagcliError,
+        ReadError,
+        RemoteError,
+        UsageError,
+    )
+    from ragcli.ingest import ingest
+    from ragcli.options import Condition, RetrievalOptions, Settings
+    from ragcli.pipeline import Pipeline
+    from ragcli.types import (
+        Chunk,
+        Document,
+        Drop,
+        Event,
+        Hit,
+        IngestOptions,
+        IngestReport,
+        Problem,
+        Ranking,
+        Result,
+        Step,
+        Trace,
+    )
+
+__all__ = [
+    "Chunk",
+    "Condition",
+    "ConfigError",
+    "Document",
+    "Drop",
+    "Event",
+    "ExpressionError",
+    "Hit",
+    "IndexCorrupt",
+    "IndexLocked",
+    "IndexMismatch",
+    "IndexMissing",
+    "IndexUnusable",
+    "IngestOptions",
+    "IngestReport",
+    "OptionError",
+    "Pipeline",
+    "Problem",
+    "RagcliError",
+    "Ranking",
+    "ReadError",
+    "RemoteError",
+    "Result",
+    "RetrievalOptions",
+    "Settings",
+    "Step",
+    "Trace",
+    "UsageError",
+    "__version__",
+    "ingest",
+]
+
+_HOMES = {
+    "ragcli.ingest": ("ingest",),
+    "ragcli.options": ("Condition", "RetrievalOptions", "Settings"),
+    "ragcli.pipeline": ("Pipeline",),
+    "ragcli.types": (
+        *("Chunk", "Document", "Drop", "Event", "Hit", "IngestOptions", "IngestReport"),
+        *("Problem", "Ranking", "Result", "Step", "Trace"),
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'ragcli' has no attribute {name!r}")
+    from importlib import import_module
+
+    home = next((home for home, names in _HOMES.items() if name in names), "ragcli.errors")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

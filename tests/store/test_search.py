@@ -155,7 +155,7 @@ def replay(corpus: Corpus, steps: Sequence[tuple[str, object]]) -> None:
     ),
     narrow=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_scores_equal_the_reference_after_any_history(
     steps: list[tuple[str, object]], query: list[str], k: int, bm25: Bm25Settings, narrow: bool
 ) -> None:

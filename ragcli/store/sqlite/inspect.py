@@ -148,7 +148,7 @@ class Inspector:
         lists = Lists(self._db)
         for part in term.parts:
             entries = lists[part]
-            lows = iter(memoryview(entries.ids).cast("H"))
+            lows = iter(entries.lows)
             position = 0
             for block, size in entries.heads:
                 for _ in range(size):

@@ -60,7 +60,7 @@ class _Filters:
 def _add(bounds: Bounds, entries: Entries, step: float) -> None:
     """Add a list's bounds to those of its chunks."""
     worth = [step * impact for impact in range(256)]
-    lows = memoryview(entries.ids).cast("H")
+    lows = entries.lows
     start = 0
     for block, count in entries.heads:
         base, end = block * BLOCK, start + count
@@ -87,18 +87,20 @@ def _pruned(
     rest: Sequence[Term], left: Sequence[float], lists: Lists, bounds: Bounds, floor: float
 ) -> list[tuple[float, int]]:
     """Look the remaining, frequent terms up for the surviving chunks only, until few are left."""
-    alive = [(bound, chunk) for chunk, bound in bounds.items() if bound + left[0] >= floor]
+    alive = {chunk: bound for chunk, bound in bounds.items() if bound + left[0] >= floor}
     for at, term in enumerate(rest):
         if len(alive) <= FEW:
-            return [(bound + left[at], chunk) for bound, chunk in alive]
-        alive = [(bound + _bound(term, lists, chunk), chunk) for bound, chunk in alive if bound + left[at] >= floor]
-    return [(bound, chunk) for bound, chunk in alive if bound >= floor]
+            return [(bound + left[at], chunk) for chunk, bound in alive.items()]
+        chunks = [chunk for chunk, bound in alive.items() if bound + left[at] >= floor]
+        alive = dict(zip(chunks, _raised(term, lists, chunks, alive), strict=True))
+    return [(bound, chunk) for chunk, bound in alive.items() if bound >= floor]
 
 
-def _bound(term: Term, lists: Lists, chunk: int) -> float:
+def _raised(term: Term, lists: Lists, chunks: Sequence[int], bounds: Bounds) -> list[float]:
+    """The bounds of the chunks with the term's added."""
+    raised = [bounds[chunk] for chunk in chunks]
     for part in term.parts:
         entries = lists[part]
-        position = entries.position(chunk)
-        if position is not None:
-            return part.step * entries.impacts[position]
-    return 0.0
+        for index, position in entries.positions(chunks):
+            raised[index] += part.step * entries.impacts[position]
+    return raised

@@ -37,7 +37,7 @@ class Layout:
 
     def slots(self, entries: Entries) -> Slots:
         """The slots of a list's chunks.  # (n,)"""
-        lows = np.frombuffer(entries.ids, "<u2").astype(np.int64)
+        lows = np.frombuffer(entries.lows, "<u2").astype(np.int64)
         starts = [self._start_of[block] for block, _ in entries.heads]
         if len(starts) == 1:
             lows += starts[0]

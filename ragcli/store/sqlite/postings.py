@@ -176,11 +176,16 @@ def write_together(db: sqlite3.Connection, parts: Sequence[tuple[int, Segment]])
         return
     (start, one), (end, last) = filled[0], filled[-1]
     chunks = sum(segment.chunks for _, segment in filled)
-    average = min(segment.average_length for _, segment in filled)
+    average = _lowest(segment.average_length for _, segment in filled)
     row = _SegmentRow(start, end + last.chunks - 1, chunks, average, one.bm25.k1, one.bm25.b)
     number = _insert_segment(db, row)
     for statement, rows in zip(_INSERTS, _rows(_joined_columns(filled), number), strict=True):
         db.executemany(statement, rows)
+
+
+def _lowest(averages: Iterable[float]) -> float:
+    """The average length under which every part's bounds hold. A part of empty chunks has no bounds."""
+    return min((average for average in averages if average > 0.0), default=0.0)
 
 
 _Rows = Iterator[tuple[object, ...]]
@@ -483,7 +488,7 @@ def merge(db: sqlite3.Connection, segments: Sequence[int]) -> None:
     """
     parts = [_segment_row(db, number) for number in segments]
     columns = list(zip(*parts, strict=True))
-    first, last, live, average = min(columns[0]), max(columns[1]), sum(columns[2]), min(columns[3])
+    first, last, live, average = min(columns[0]), max(columns[1]), sum(columns[2]), _lowest(columns[3])
     joined = _insert_segment(db, parts[0]._replace(first=first, last=last, chunks=live, average_length=average))
     lists = [read_lists(db, number) for number in segments]
     _insert_rows(db, joined, _joined(lists, _dead_between(db, first, last)))

@@ -196,8 +196,14 @@ def _version(db: sqlite3.Connection, place: str) -> int | None:
             f"install the newer ragcli, or {REBUILD}",
         )
     if application or version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise IndexCorrupt(f"{place} is a database of another program, not an index", "name another file with --index")
+        raise _not_ours(place)
     return None
+
+
+def _not_ours(place: str) -> IndexCorrupt:
+    if Path(place).parent.name == ".ragcli":  # nobody else's place: it must be the header
+        return IndexCorrupt(f"{place} is damaged: its header is not that of an index", REBUILD)
+    return IndexCorrupt(f"{place} is a database of another program, not an index", "name another file with --index")
 
 
 def _create(db: sqlite3.Connection) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from json import dumps
 from math import log
@@ -16,7 +16,7 @@ from struct import iter_unpack
 from typing import NamedTuple
 
 from ragcli.options import Bm25Settings
-from ragcli.store.sqlite.postings import BLOCK, SATURATED, from_inline
+from ragcli.store.sqlite.postings import SATURATED, from_inline
 
 FEW = 256  # so many candidates are scored faster one by one than pruned further
 Range = tuple[int, int]  # chunk ids, both ends counted in
@@ -52,38 +52,41 @@ class Term(NamedTuple):
 class Entries:
     """A posting list, ready to look chunks up in."""
 
-    __slots__ = ("_db", "_number", "_offsets", "_tfs", "heads", "ids", "impacts")
+    __slots__ = ("_db", "_number", "_offsets", "_tfs", "heads", "impacts", "lows")
 
     def __init__(self, db: sqlite3.Connection, part: Part) -> None:
         self._db, self._number = db, part.place
         self._tfs: tuple[bytes, dict[int, int]] | None = None
         self._offsets: dict[int, Range] | None = None
         if part.data is not None:
-            heads, self.ids, self.impacts, tfs = from_inline(part.data)
+            heads, ids, self.impacts, tfs = from_inline(part.data)
             self._tfs = (tfs, {})
         else:
-            heads, self.ids, self.impacts = db.execute(
-                "SELECT heads, ids, impacts FROM posting_lists WHERE id = ?", (part.place,)
-            ).fetchone()
+            query = "SELECT heads, ids, impacts FROM posting_lists WHERE id = ?"
+            heads, ids, self.impacts = db.execute(query, (part.place,)).fetchone()
+        self.lows = memoryview(ids).cast("H")
         self.heads: list[tuple[int, int]] = list(iter_unpack("<II", heads))  # block, count
 
-    def position(self, chunk: int) -> int | None:
-        """Where the chunk stands in the list."""
+    def positions(self, chunks: Sequence[int]) -> list[tuple[int, int]]:
+        """(index into `chunks`, position in the list) of each chunk that the list has."""
         if self._offsets is None:
             self._offsets = _offsets(self.heads)
-        span = self._offsets.get(chunk // BLOCK)
-        if span is None:
-            return None
-        lows = memoryview(self.ids).cast("H")
-        at = bisect_left(lows, chunk % BLOCK, *span)
-        return at if at < span[1] and lows[at] == chunk % BLOCK else None
+        offsets, lows = self._offsets, self.lows
+        found = []
+        for index, chunk in enumerate(chunks):
+            span = offsets.get(chunk >> 16)
+            if span is not None:
+                low = chunk & 0xFFFF
+                at = bisect_left(lows, low, span[0], span[1])
+                if at < span[1] and lows[at] == low:
+                    found.append((index, at))
+        return found
 
     def tf(self, position: int) -> int:
         """The term frequency of an entry."""
         if self._tfs is None:
-            tfs, overflow = self._db.execute(
-                "SELECT tfs, overflow FROM frequencies WHERE id = ?", (self._number,)
-            ).fetchone()
+            query = "SELECT tfs, overflow FROM frequencies WHERE id = ?"
+            tfs, overflow = self._db.execute(query, (self._number,)).fetchone()
             self._tfs = (tfs, dict(iter_unpack("<II", overflow or b"")))
         tfs, large = self._tfs
         return large[position] if tfs[position] == SATURATED else tfs[position]
@@ -132,33 +135,35 @@ class Scorer:
     ) -> None:
         self._db, self._terms, self._lists = db, terms, lists
         self._k1, self._flat, self._slope = bm25.k1, bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average
-        self._lengths: dict[int, int] = {}
         self._scored: dict[int, Scored] = {}
 
-    def __call__(self, chunks: Collection[int]) -> list[Scored]:
+    def __call__(self, chunks: Sequence[int]) -> list[Scored]:
         """The scores of the chunks, in their order."""
         new = [chunk for chunk in chunks if chunk not in self._scored]
         if new:
-            query = "SELECT id, length FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-            for chunk, length in self._db.execute(query, (dumps(new),)):
-                self._scored[chunk] = self._score(chunk, length)
+            self._score(new)
         return [self._scored[chunk] for chunk in chunks]
 
-    def _score(self, chunk: int, length: int) -> Scored:
-        norm = self._flat + self._slope * length
-        parts = tuple(self._part(term, chunk, norm) for term in self._terms)
-        return Scored(chunk, sum(parts), parts)
+    def _score(self, chunks: Sequence[int]) -> None:
+        query = "SELECT id, length FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        flat, slope = self._flat, self._slope
+        norms = {chunk: flat + slope * length for chunk, length in self._db.execute(query, (dumps(chunks),))}
+        columns = [self._column(term, chunks, norms) for term in self._terms]
+        for chunk, *parts in zip(chunks, *columns, strict=True):
+            self._scored[chunk] = Scored(chunk, sum(parts), tuple(parts))
 
-    def _part(self, term: Term, chunk: int, norm: float) -> float:
+    def _column(self, term: Term, chunks: Sequence[int], norms: Mapping[int, float]) -> list[float]:
+        """What the term adds to each chunk."""
+        column = [0.0] * len(chunks)
+        gain = self._k1 + 1.0
         for part in term.parts:
             entries = self._lists[part]
-            position = entries.position(chunk)
-            if position is not None:
+            for index, position in entries.positions(chunks):
                 tf = entries.tf(position)
-                return term.times * (term.idf * (tf * (self._k1 + 1.0) / (tf + norm)))
-        return 0.0
+                column[index] = term.times * (term.idf * (tf * gain / (tf + norms[chunks[index]])))
+        return column
 
-    def threshold(self, chunks: Collection[int], k: int) -> float:
+    def threshold(self, chunks: Sequence[int], k: int) -> float:
         """The k-th best score among the chunks: no worse one can be among the best k of all. 0.0 when fewer."""
         scores = sorted((scored.score for scored in self(chunks)), reverse=True)
         return scores[k - 1] if len(scores) >= k else 0.0

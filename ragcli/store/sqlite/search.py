@@ -15,6 +15,7 @@ Up to `STDLIB_POSTINGS` entries the search stays in the standard library: import
 from __future__ import annotations
 
 import sqlite3
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,8 @@ from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.scoring import Admission, Lists, Part, Range, Scored, Scorer, Search, Term, idf
 
 STDLIB_POSTINGS = 90_000  # about 0.65 µs each against 60 ms and more for importing numpy
+WARM_POSTINGS = 1_000  # the same once numpy is there
+FIRST_BATCH = 32  # chunks scored before the first look at whether that was enough
 
 
 class KeywordIndex:
@@ -95,14 +98,14 @@ class KeywordIndex:
         """The best k by true score. Bounds tell when to stop."""
         ordered = sorted(candidates, reverse=True)
         scored: list[Scored] = []
-        floor = 0.0
-        for start in range(0, len(ordered), max(k, 16)):
-            batch = [chunk for bound, chunk in ordered[start : start + max(k, 16)] if bound >= floor]
+        floor, start, size = 0.0, 0, max(k, FIRST_BATCH)
+        while start < len(ordered):
+            batch = [chunk for bound, chunk in ordered[start : start + size] if bound >= floor]
             if not batch:
                 break
-            scored.extend(scorer(batch))
-            scored.sort(key=lambda hit: -hit.score)
-            floor = scored[k - 1].score * (1.0 - 1e-6) if len(scored) >= k else 0.0
+            scored = sorted(scored + scorer(batch), key=lambda hit: -hit.score)
+            floor = scored[k - 1].score * (1.0 - 1e-9) if len(scored) >= k else 0.0
+            start, size = start + size, size * 2  # doubling: thousands of equal scores stay cheap
         return self._tied(scored, k)
 
     def _tied(self, scored: list[Scored], k: int) -> list[Scored]:
@@ -124,10 +127,11 @@ def _candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, in
     """(bound, chunk id) of every chunk that may be among the best k."""
     if not ordered:
         return []
-    if search.admission.size <= STDLIB_POSTINGS:
+    budget = WARM_POSTINGS if "numpy" in sys.modules else STDLIB_POSTINGS
+    if search.admission.size <= budget:
         from ragcli.store.sqlite.maxscore import candidates
 
-        found = candidates(ordered, search, STDLIB_POSTINGS)
+        found = candidates(ordered, search, budget)
         if found is not None:
             return found
     from ragcli.store.sqlite.maxscore_numpy import candidates as numpy_candidates

@@ -1,0 +1,170 @@
+"""The table on a terminal (owner of rich's table): rank, score and its kind, source, heading, the passage around the
+densest place of the query's terms, with these marked.
+
+Narrower than `NARROW` columns the same is stacked in blocks. Document text is only ever drawn as inert, literal text:
+never as markup, never as an emoji code, never as an escape sequence (spec C13).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ragcli.cli import inert
+from ragcli.cli.formats import Reply, location, parts_of_score
+from ragcli.types import Hit, Span
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+NARROW = 72  # columns below which a source beside a passage leaves neither room
+OTHER_COLUMNS = 18  # rank, score and the gaps
+PASSAGE_LINES = 5  # of a passage that is shown in part
+MARK = "bold yellow"
+ELLIPSIS = "…"
+MOST_DROPS = 20  # shown below the table; JSON has them all
+
+
+def render(reply: Reply) -> Iterator[str]:
+    """The drawn table. Without hits nothing: the summary says so."""
+    if reply.result.ranking.hits:
+        yield _drawn(_stacked(reply) if reply.width < NARROW else _table(reply), reply.width)
+    if reply.explain and reply.result.ranking.dropped:
+        yield _drawn(_dropped(reply), reply.width)
+
+
+def _drawn(content: RenderableType, width: int) -> str:
+    console = _console(width)
+    console.print(content)
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+
+
+def _console(width: int) -> Console:
+    from rich.console import Console
+
+    return Console(
+        file=io.StringIO(),
+        force_terminal=True,
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        soft_wrap=False,
+    )
+
+
+def _table(reply: Reply) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    hits = reply.result.ranking.hits
+    sources = [_source(hit, reply.folder) for hit in hits]
+    source_width = min(max(max(map(len, source.plain.split("\n"))) for source in sources), reply.width // 3)
+    table = Table(box=SIMPLE_HEAD, show_lines=False, pad_edge=False, expand=True, leading=1, header_style="dim")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("source", width=source_width, overflow="fold")
+    table.add_column("passage", ratio=1, overflow="fold")
+    room = _room(reply.width - source_width - OTHER_COLUMNS)
+    for rank, (hit, source) in enumerate(zip(hits, sources, strict=True), 1):
+        table.add_row(str(rank), _score(hit), source, _passage(reply, hit, room))
+    return table
+
+
+def _room(columns: int) -> int:
+    return max(columns * PASSAGE_LINES, 40)
+
+
+def _stacked(reply: Reply) -> RenderableType:
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    blocks: list[RenderableType] = []
+    for rank, hit in enumerate(reply.result.ranking.hits, 1):
+        head = Text.assemble(
+            f"{rank}. ", _source(hit, reply.folder), "  ", (_score(hit).plain.replace("\n", " "), "dim")
+        )
+        head.overflow = "fold"
+        body = _passage(reply, hit, _room(reply.width - 2))
+        blocks += [head, Padding(body, (0, 0, 1, 2))]
+    return Group(*blocks)
+
+
+def _score(hit: Hit) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(
+        f"{hit.score:.2f}" if abs(hit.score) >= 1 else f"{hit.score:.4f}", ("\n" + hit.score_kind, "dim")
+    )
+
+
+def _source(hit: Hit, folder: str) -> Text:
+    from rich.text import Text
+
+    source = Text(inert.line(location(hit, folder)), style="cyan")
+    if hit.chunk.heading:
+        source.append("\n" + inert.line(hit.chunk.heading), style="default italic")
+    if hit.stale:
+        source.append(f"\n[{hit.stale} since ingest]", style="bold red")
+    return source
+
+
+def _passage(reply: Reply, hit: Hit, room: int) -> Text:
+    from rich.text import Text
+
+    text = hit.chunk.text
+    marks: tuple[Span, ...] = reply.highlighter.matches(text) if reply.highlighter else ()
+    start, end = 0, len(text)
+    if not reply.full and reply.highlighter:
+        part = reply.highlighter.snippet(text, room)
+        start, end, marks = part.start, part.end, part.matches
+    shown = Text(ELLIPSIS if start else "", style="dim", overflow="fold")
+    shown = Text.assemble(shown, _marked(text, start, end, marks, keep_lines=reply.full))
+    if end < len(text):
+        shown.append(ELLIPSIS, style="dim")
+    if hidden := len(text) - (end - start):
+        shown.append(f" ({hidden} more characters)", style="dim")
+    for part_of_score in parts_of_score(hit) if reply.explain else ():
+        shown.append("\n= " + inert.line(part_of_score), style="dim")
+    return shown
+
+
+def _marked(text: str, start: int, end: int, marks: tuple[Span, ...], *, keep_lines: bool) -> Text:
+    from rich.text import Text
+
+    shown, at = Text(overflow="fold"), start
+    for first, last in marks:
+        shown.append(_flowing(text[at:first], keep_lines=keep_lines))
+        shown.append(_flowing(text[first:last], keep_lines=keep_lines), style=MARK)
+        at = last
+    shown.append(_flowing(text[at:end], keep_lines=keep_lines))
+    return shown
+
+
+def _flowing(text: str, *, keep_lines: bool) -> str:
+    """Inert, and unless lines are kept with every run of white space as one space."""
+    if keep_lines:
+        return inert.passage(text)
+    joined = " ".join(text.split())
+    before = " " if text[:1].isspace() else ""
+    after = " " if text[-1:].isspace() and joined else ""
+    return inert.line(before + joined + after)
+
+
+def _dropped(reply: Reply) -> RenderableType:
+    from rich.text import Text
+
+    dropped = reply.result.ranking.dropped
+    lines = [f"dropped: {len(dropped)}"]
+    lines += [
+        f"  {inert.line(location(d.hit, reply.folder))}  {d.stage}: {inert.line(d.reason)}"
+        for d in dropped[:MOST_DROPS]
+    ]
+    if len(dropped) > MOST_DROPS:
+        lines.append(f"  and {len(dropped) - MOST_DROPS} more: --format json lists all")
+    return Text("\n".join(lines), overflow="fold")

@@ -1,0 +1,156 @@
+"""`ragcli inspect`: what is in the index, and what settings are in force. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from ragcli.cli import streams, views
+from ragcli.cli.app import Command
+from ragcli.cli.common import Common, Debug, Index, Quiet, Session, Verbose, begin
+from ragcli.errors import UsageError
+
+VIEW, OUTPUT = "What to show (default: --stats)", "Output"
+SCHEMA = 1
+EXAMPLES = """
+Examples:
+  ragcli inspect                             counts, sizes, settings
+  ragcli inspect --document docs/leave.md    its metadata, chunks and text
+  ragcli inspect --chunk 'docs/leave.md#3'   as the index sees it
+  ragcli inspect --terms torque              document frequency, idf, postings
+  ragcli inspect --config                    effective settings, their origins
+  ragcli inspect --check                     integrity; 3 when damaged
+"""
+
+
+class _WithBareConfig(Command):
+    """`--config` names a settings file everywhere; here, bare, it asks for the settings themselves."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click's, after a bare `--config` was read as `--show-config`."""
+        rest: list[str] = super().parse_args(ctx, _with_bare_config(args))
+        return rest
+
+
+def _with_bare_config(args: list[str]) -> list[str]:
+    """`--config` followed by no value becomes `--show-config`; with a FILE it is both."""
+    read: list[str] = []
+    for at, word in enumerate(args):
+        if word == "--":
+            return read + args[at:]
+        following = args[at + 1] if at + 1 < len(args) else "-"
+        bare = word == "--config" and following.startswith("-")
+        read.append("--show-config" if bare else word)
+    return read
+
+
+COMMAND_CLASS = _WithBareConfig
+
+
+def command(
+    context: typer.Context,
+    *,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Counts, sizes, settings of the index.", rich_help_panel=VIEW)
+    ] = False,
+    document: Annotated[
+        str | None,
+        typer.Option("--document", metavar="ID", help="A document: metadata, chunks, text.", rich_help_panel=VIEW),
+    ] = None,
+    chunk: Annotated[
+        str | None,
+        typer.Option("--chunk", metavar="ID#N", help="A chunk: text, terms, neighbours.", rich_help_panel=VIEW),
+    ] = None,
+    terms: Annotated[
+        str | None,
+        typer.Option("--terms", metavar="WORD", help="A word's terms: df, idf, postings.", rich_help_panel=VIEW),
+    ] = None,
+    show_config: Annotated[bool, typer.Option("--show-config", hidden=True)] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Is the index whole? Exit code 3 when not.", rich_help_panel=VIEW)
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="[FILE]",
+            help="The settings in force and where each came from. With FILE: read these settings first.",
+            rich_help_panel=VIEW,
+        ),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", "-f", metavar="NAME", help="text, or json: one object.", rich_help_panel=OUTPUT),
+    ] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="As --format json.", rich_help_panel=OUTPUT)] = False,
+    index: Index = None,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    debug: Debug = False,
+) -> int:
+    """Look into the index: figures, documents, chunks, terms, settings."""
+    from pathlib import Path
+
+    asked = {"--stats": stats, "--document": document, "--chunk": chunk, "--terms": terms, "--check": check}
+    views_asked = [name for name, wanted in asked.items() if wanted not in {None, False}]
+    if show_config or (config and not views_asked):
+        views_asked.append("--config")
+    if len(views_asked) > 1:
+        raise UsageError(f"one view at a time: {' and '.join(views_asked)}", "run inspect once for each")
+    view = views_asked[0] if views_asked else "--stats"
+    if chunk is not None:
+        _check_reference(chunk)
+    file = Path(config) if config else None
+    common = Common(index_file=index, settings_file=file, quiet=quiet, verbose=verbose, debug=debug)
+    session = begin(context, common, {})
+    return _show(session, view, document or chunk or terms or "", as_json=as_json or output == "json")
+
+
+def _show(session: Session, view: str, subject: str, *, as_json: bool) -> int:
+    """Write one view; returns the exit code."""
+    value, draw, code = _look(session, view, subject)
+    if as_json:
+        streams.write(msgspec.json.encode({"schema": SCHEMA, **value}) + b"\n")
+    else:
+        streams.write(draw())
+    streams.flush()
+    return code
+
+
+def _look(session: Session, view: str, subject: str) -> tuple[Mapping[str, Any], Callable[[], str], int]:
+    """What was asked for as plain values, as text when drawn, and the exit code."""
+    if view == "--config":
+        settings = views.setting_rows(session)
+        return {"settings": settings}, lambda: views.settings(settings), 0
+    if view == "--check":
+        return _check(session)
+    with session.open() as pipeline:
+        inspector = pipeline.inspector
+        if view == "--document":
+            document = inspector.document(subject)
+            return msgspec.to_builtins(document), lambda: views.document(document), 0
+        if view == "--chunk":
+            chunk = inspector.chunk(subject)
+            return msgspec.to_builtins(chunk), lambda: views.chunk(chunk), 0
+        if view == "--terms":
+            terms = inspector.terms(subject)
+            return msgspec.to_builtins(terms), lambda: views.terms(terms), 0
+        stats = inspector.stats()
+        return msgspec.to_builtins(stats), lambda: views.stats(stats), 0
+
+
+def _check(session: Session) -> tuple[Mapping[str, Any], Callable[[], str], int]:
+    with session.open() as pipeline:
+        faults = pipeline.inspector.check()
+    value = {"path": str(session.index_file), "ok": not faults, "faults": faults}
+    return value, lambda: views.check(str(session.index_file), faults), 3 if faults else 0
+
+
+def _check_reference(text: str) -> None:
+    """Raises: UsageError where `text` has not the form `document_id#index`."""
+    document, mark, number = text.rpartition("#")
+    if not (document and mark and number.isdecimal()):
+        raise UsageError(f"--chunk {text}: no chunk number", "write document_id#number, for example docs/leave.md#3")
