@@ -95,19 +95,18 @@ def search_with(
 ) -> list[tuple[str, float]]:
     """One of the two ways, whatever the size of the lists."""
     index = KeywordIndex(corpus.db)
-    count, average = index.statistics()
-    if not count or not average:
-        return []
-    terms = index.look_up(query, count, average, bm25)
-    lists = Lists(corpus.db)
-    scorer = Scorer(corpus.db, terms, lists, bm25, average)
+    terms = index.look_up(query, bm25)
     ordered = sorted((term for term in terms if term.df), key=lambda term: -term.bound)
     if not ordered:
         return []
-    search = Search(corpus.db, lists, scorer, k, Admission(index._dead(), allowed))
-    found = (
-        maxscore.candidates(ordered, search, 10**9) if kind == "stdlib" else maxscore_numpy.candidates(ordered, search)
-    )
+    state, lists = index._state(), Lists(corpus.db)
+    scorer = Scorer(corpus.db, terms, lists, bm25, state.average)
+    search = Search(lists, scorer, k, Admission(state.dead, allowed), index._arena)
+    if kind == "stdlib":
+        found = maxscore.candidates(ordered, search, 10**9)
+    else:
+        found = maxscore_numpy.candidates(ordered, search)
+        assert not index._arena().bounds.any()
     assert found is not None
     return [(name_of(hit.chunk), hit.score) for hit in index._best(found, scorer, k)]
 
@@ -257,7 +256,7 @@ def test_a_segment_is_bounded() -> None:
         ("UPDATE terms SET df = df + 1 WHERE term = 'b'", "df is 2, but 1 chunks have it"),
         ("UPDATE chunks SET length = 9 WHERE id = 1", "length that their postings don't add up to, the first is 1"),
         ("DELETE FROM chunks WHERE id = 0", "segment 1 counts 2 chunks; 1 are there"),
-        ("UPDATE frequencies SET tfs = x'01'", "columns of different lengths"),
+        ("UPDATE posting_lists SET tfs = x'01'", "columns of different lengths"),
     ],
 )
 def test_the_check_finds_damage(corpus: Corpus, damage: str, fault: str) -> None:

@@ -93,15 +93,30 @@ def stored_context(title: str, context: str) -> str | int | None:
 # ---------------------------------------------------------------------------------------------------------- sources
 
 
-def sources(db: sqlite3.Connection) -> Iterator[SourceRow]:
-    """Every source the index knows, also those that failed."""
+# location, size, mtime_ns, status, rules, id: plain tuples, since there may be a million and most are only compared
+Known = tuple[str, int | None, int | None, str, bytes | None, int]
+
+
+def known(db: sqlite3.Connection) -> dict[str, Known]:
+    """Every source the index knows, by its absolute location; also those that failed."""
     base = base_folder(db)
     rows = db.execute(
-        "SELECT id, location, root, relative, size, mtime_ns, hash, status, problem, reason, tags, rules "
-        "FROM sources ORDER BY id"
+        "SELECT CASE WHEN location LIKE '/%' OR location LIKE ?2 THEN location "
+        "WHEN location = '.' THEN ?1 ELSE ?1 || '/' || location END, size, mtime_ns, status, rules, id FROM sources",
+        (base, f"{STDIN}%"),
     )
-    for number, location, root, *rest in rows:
-        yield SourceRow(number, absolute(base, location), absolute(base, root), *rest)
+    return {row[0]: row for row in rows}
+
+
+def source(db: sqlite3.Connection, number: int) -> SourceRow:
+    """All that the index remembers of a source."""
+    base = base_folder(db)
+    location, root, *rest = db.execute(
+        "SELECT location, root, relative, size, mtime_ns, hash, status, problem, reason, tags, rules "
+        "FROM sources WHERE id = ?",
+        (number,),
+    ).fetchone()
+    return SourceRow(number, absolute(base, location), absolute(base, root), *rest)
 
 
 def absolute(base: str, location: str) -> str:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ragcli.errors import UsageError
-from ragcli.options import Bm25Settings
 from ragcli.store.sqlite import documents, schema
 from ragcli.store.sqlite.postings import BLOCK
 from ragcli.store.sqlite.scoring import Lists, Term
@@ -128,9 +127,7 @@ class Inspector:
     def terms(self, word: str) -> TermView:
         """What the index knows of each term of `word`."""
         with self._store.snapshot():
-            index = KeywordIndex(self._db)
-            count, average = index.statistics()
-            found = index.look_up(self._store.terms(word), max(count, 1), average or 1.0, Bm25Settings())
+            found = KeywordIndex(self._db).look_up(self._store.terms(word))
             return TermView(word=word, terms=tuple(self._term(term) for term in found))
 
     def _term(self, term: Term) -> TermStat:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragcli.store.sqlite.postings import BLOCK
-from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Search, Term
+from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Part, Search, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Bounds = NDArray[np.float32]
     Slots = NDArray[np.int64]
     Mask = NDArray[np.bool_]
+
+ROUNDING = 1.0 + 1e-6  # single precision adds up a handful of bounds; this keeps them bounds
 
 
 class Layout:
@@ -71,17 +74,29 @@ class Layout:
         return mask
 
 
+class Arena:
+    """The layout and the flat arrays that searches share; every search leaves them as it found them, all zero."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.layout = Layout(db)
+        self.bounds = np.zeros(self.layout.size, np.float32)
+        self.marks = np.zeros(self.layout.size, np.bool_)
+
+
 def candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, int]]:
     """(bound, chunk id) of every chunk that may be among the best k; terms in descending order of bound."""
     scan = _Scan(search)
     left = np.cumsum([0.0, *(term.bound for term in reversed(ordered))])[::-1].tolist()
     floor = 0.0
-    for at, term in enumerate(ordered):
-        if floor > left[at]:
-            return scan.pruned(ordered[at:], left[at:], floor)
-        scan.add(term)
-        floor = max(floor, scan.floor(left[at + 1]))
-    return scan.pairs(floor)
+    try:
+        for at, term in enumerate(ordered):
+            if floor > left[at]:
+                return scan.pruned(ordered[at:], left[at:], floor)
+            scan.add(term)
+            floor = max(floor, scan.floor(left[at + 1]))
+        return scan.pairs(floor)
+    finally:
+        scan.clear()
 
 
 class _Scan:
@@ -89,27 +104,32 @@ class _Scan:
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._layout = Layout(search.db)
+        self._arena = search.arena()
+        self._layout = self._arena.layout
         self._mask = self._layout.mask(search.admission)
-        self._flat = np.zeros(self._layout.size)  # untouched pages of a zeroed array cost nothing
+        self._touched: list[Slots] = []
         self.slots = np.empty(0, np.int64)
-        self.bounds = np.empty(0)
+        self.bounds = np.empty(0, np.float32)
 
     def add(self, term: Term) -> None:
         """Read a term's lists whole."""
-        fresh = [self.slots]
+        flat = self._arena.bounds
         for part in term.parts:
-            entries = self._search.lists[part]
-            slots = self._layout.slots(entries)
-            worth = np.frombuffer(entries.impacts, np.uint8) * part.step
+            slots, worth = self._read(part)
             if self._mask is not None:
                 admitted = self._mask[slots]
                 slots, worth = slots[admitted], worth[admitted]
-            before = self._flat[slots]
-            self._flat[slots] = before + worth
-            fresh.append(slots[before == 0.0])
-        self.slots = np.concatenate(fresh)
-        self.bounds = self._flat[self.slots]
+            before = flat[slots]
+            flat[slots] = before + worth
+            self._touched.append(slots[before == 0.0])
+        self.slots = np.concatenate(self._touched)
+        self.bounds = flat[self.slots]
+
+    def _read(self, part: Part) -> tuple[Slots, Bounds]:
+        """The slots of a list, and the bound of each of its entries."""
+        entries = self._search.lists[part]
+        worth = np.frombuffer(entries.impacts, np.uint8) * np.float32(part.step * ROUNDING)
+        return self._layout.slots(entries), worth
 
     def floor(self, left: float) -> float:
         """The k-th best true score among the k best bounds, when it may end the reading; else 0.0."""
@@ -124,12 +144,13 @@ class _Scan:
     def pruned(self, rest: Sequence[Term], left: Sequence[float], floor: float) -> list[tuple[float, int]]:
         """Look the remaining, frequent terms up for the surviving chunks only, until few are left."""
         for at, term in enumerate(rest):
-            self._keep(self.bounds + left[at] >= floor)
+            self._keep(self.bounds >= floor - left[at])
             if len(self.slots) <= FEW:
-                self.bounds = self.bounds + left[at]
+                self.bounds = self.bounds + np.float32(left[at] * ROUNDING)
                 break
             for part in term.parts:
-                self._look_up(self._search.lists[part], part.step)
+                self._look_up(part)
+            self.bounds = self._arena.bounds[self.slots]
         return self.pairs(floor)
 
     def pairs(self, floor: float) -> list[tuple[float, int]]:
@@ -137,13 +158,18 @@ class _Scan:
         self._keep(self.bounds >= floor)
         return list(zip(self.bounds.tolist(), self._layout.chunks(self.slots), strict=True))
 
-    def _keep(self, alive: Mask) -> None:
-        order = np.argsort(self.slots[alive])
-        self.slots, self.bounds = self.slots[alive][order], self.bounds[alive][order]
+    def clear(self) -> None:
+        """Leave the arena all zero."""
+        for slots in self._touched:
+            self._arena.bounds[slots] = 0.0
 
-    def _look_up(self, entries: Entries, step: float) -> None:
-        """Add a list's bounds to those of the chunks (ascending) that are in it."""
-        listed = self._layout.slots(entries)
-        at = np.minimum(np.searchsorted(listed, self.slots), len(listed) - 1)
-        there = listed[at] == self.slots
-        self.bounds[there] += np.frombuffer(entries.impacts, np.uint8)[at[there]] * step
+    def _keep(self, alive: Mask) -> None:
+        self.slots, self.bounds = self.slots[alive], self.bounds[alive]
+
+    def _look_up(self, part: Part) -> None:
+        """Add a list's bounds to those of the surviving chunks that are in it."""
+        listed, worth = self._read(part)
+        self._arena.marks[self.slots] = True
+        there = np.flatnonzero(self._arena.marks[listed])
+        self._arena.marks[self.slots] = False
+        self._arena.bounds[listed[there]] += worth[there]

@@ -44,8 +44,9 @@ TABLES = (
     "chunks INTEGER NOT NULL, average_length REAL NOT NULL, k1 REAL NOT NULL, b REAL NOT NULL)",
     "CREATE TABLE terms(segment INTEGER NOT NULL, term TEXT NOT NULL, df INTEGER NOT NULL, "
     "max_impact INTEGER NOT NULL, list INTEGER, data BLOB, PRIMARY KEY(segment, term)) WITHOUT ROWID",
-    "CREATE TABLE posting_lists(id INTEGER PRIMARY KEY, heads BLOB NOT NULL, ids BLOB NOT NULL, impacts BLOB NOT NULL)",
-    "CREATE TABLE frequencies(id INTEGER PRIMARY KEY, tfs BLOB NOT NULL, overflow BLOB)",
+    # Columns in the order of need: of a long row SQLite reads no further than it is asked.
+    "CREATE TABLE posting_lists(id INTEGER PRIMARY KEY, heads BLOB NOT NULL, overflow BLOB, ids BLOB NOT NULL, "
+    "impacts BLOB NOT NULL, tfs BLOB NOT NULL)",
     "CREATE TABLE blocks(block INTEGER PRIMARY KEY, size INTEGER NOT NULL)",
     "CREATE TABLE deleted(block INTEGER PRIMARY KEY, ids BLOB NOT NULL)",
 )
@@ -191,8 +192,7 @@ def _lowest(averages: Iterable[float]) -> float:
 _Rows = Iterator[tuple[object, ...]]
 _INSERTS = (
     "INSERT INTO terms(segment, term, df, max_impact, list, data) VALUES (?, ?, ?, ?, ?, ?)",
-    "INSERT INTO posting_lists(id, heads, ids, impacts) VALUES (?, ?, ?, ?)",
-    "INSERT INTO frequencies(id, tfs, overflow) VALUES (?, ?, ?)",
+    "INSERT INTO posting_lists(id, heads, overflow, ids, impacts, tfs) VALUES (?, ?, ?, ?, ?, ?)",
 )
 
 
@@ -269,7 +269,7 @@ def _entries(segment: Segment, first: int) -> NDArray[np.void]:
     return entries
 
 
-def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows, _Rows]:
+def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows]:
     """The rows of a segment, table by table in key order."""
     import numpy as np
 
@@ -290,15 +290,19 @@ def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows, _Rows]:
     )
     at = np.flatnonzero(listed)
     numbers, *bounds = [column.tolist() for column in (at, starts[at], ends[at], head_starts[at], head_ends[at])]
+    overflow = columns.overflow
     postings = (
-        (places[position], heads[8 * head : 8 * head_end], ids[2 * start : 2 * end], impact[start:end])
+        (
+            places[position],
+            heads[8 * head : 8 * head_end],
+            overflow.get(position),
+            ids[2 * start : 2 * end],
+            impact[start:end],
+            tfs[start:end],
+        )
         for position, start, end, head, head_end in zip(numbers, *bounds, strict=True)
     )
-    frequencies = (
-        (places[position], tfs[start:end], columns.overflow.get(position))
-        for position, start, end in zip(numbers, *bounds[:2], strict=True)
-    )
-    return terms, postings, frequencies
+    return terms, postings
 
 
 class PostingList(NamedTuple):
@@ -331,22 +335,20 @@ def _insert_segment(db: sqlite3.Connection, row: _SegmentRow) -> int:
 
 
 def _insert_rows(db: sqlite3.Connection, segment: int, lists: Iterable[PostingList]) -> None:
-    """Three bulk inserts, held back a few thousand rows at a time: each table is appended to in key order."""
+    """Two bulk inserts, held back a few thousand rows at a time: each table is appended to in key order."""
     number = segment * _LIST_SPACE
     terms: list[tuple[object, ...]] = []
     postings: list[tuple[object, ...]] = []
-    frequencies: list[tuple[object, ...]] = []
     for entry in lists:
         if len(entry.tfs) <= INLINE and entry.overflow is None:
             terms.append((segment, entry.term, entry.df, entry.max_impact, None, _inline(entry)))
         else:
             number += 1
             terms.append((segment, entry.term, entry.df, entry.max_impact, number, None))
-            postings.append((number, entry.heads, entry.ids, entry.impacts))
-            frequencies.append((number, entry.tfs, entry.overflow))
+            postings.append((number, entry.heads, entry.overflow, entry.ids, entry.impacts, entry.tfs))
         if len(terms) >= 8192:
-            _flush(db, terms, postings, frequencies)
-    _flush(db, terms, postings, frequencies)
+            _flush(db, terms, postings)
+    _flush(db, terms, postings)
 
 
 def _flush(db: sqlite3.Connection, *tables: list[tuple[object, ...]]) -> None:
@@ -435,7 +437,6 @@ def _drop_empty(db: sqlite3.Connection, segment: int, terms: Iterable[str]) -> N
         if row and row[0] <= 0:
             db.execute("DELETE FROM terms WHERE segment = ? AND term = ?", (segment, term))
             db.execute("DELETE FROM posting_lists WHERE id = ?", (row[1],))
-            db.execute("DELETE FROM frequencies WHERE id = ?", (row[1],))
 
 
 # ---------------------------------------------------------------------------------------------------------- merging
@@ -506,7 +507,6 @@ def _remove(db: sqlite3.Connection, segment: int) -> None:
     space = (segment * _LIST_SPACE, (segment + 1) * _LIST_SPACE - 1)
     db.execute("DELETE FROM terms WHERE segment = ?", (segment,))
     db.execute("DELETE FROM posting_lists WHERE id BETWEEN ? AND ?", space)
-    db.execute("DELETE FROM frequencies WHERE id BETWEEN ? AND ?", space)
     db.execute("DELETE FROM segments WHERE id = ?", (segment,))
 
 
@@ -529,7 +529,7 @@ def read_lists(db: sqlite3.Connection, segment: int) -> Iterator[PostingList]:
     """A segment's lists in the order of their terms."""
     rows = db.execute(
         "SELECT term, df, max_impact, data, heads, ids, impacts, tfs, overflow FROM terms "
-        "LEFT JOIN posting_lists ON posting_lists.id = list LEFT JOIN frequencies ON frequencies.id = list "
+        "LEFT JOIN posting_lists ON posting_lists.id = list "
         "WHERE segment = ? ORDER BY term",
         (segment,),
     )

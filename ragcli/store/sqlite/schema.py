@@ -161,7 +161,7 @@ def _prepare_writer(db: sqlite3.Connection, place: str) -> None:
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA cache_size = -131072")
+    db.execute("PRAGMA cache_size = -65536")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute("PRAGMA journal_size_limit = 67108864")
     if version is None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from json import dumps
 from math import log
 from struct import iter_unpack
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.postings import SATURATED, from_inline
+
+if TYPE_CHECKING:
+    from ragcli.store.sqlite.maxscore_numpy import Arena
 
 FEW = 256  # so many candidates are scored faster one by one than pruned further
 Range = tuple[int, int]  # chunk ids, both ends counted in
@@ -52,18 +55,19 @@ class Term(NamedTuple):
 class Entries:
     """A posting list, ready to look chunks up in."""
 
-    __slots__ = ("_db", "_number", "_offsets", "_tfs", "heads", "impacts", "lows")
+    __slots__ = ("_db", "_large", "_number", "_offsets", "_tfs", "heads", "impacts", "lows")
 
     def __init__(self, db: sqlite3.Connection, part: Part) -> None:
         self._db, self._number = db, part.place
-        self._tfs: tuple[bytes, dict[int, int]] | None = None
         self._offsets: dict[int, Range] | None = None
+        self._tfs: bytes | None
+        self._large: dict[int, int] = {}
         if part.data is not None:
-            heads, ids, self.impacts, tfs = from_inline(part.data)
-            self._tfs = (tfs, {})
+            heads, ids, self.impacts, self._tfs = from_inline(part.data)
         else:
-            query = "SELECT heads, ids, impacts FROM posting_lists WHERE id = ?"
-            heads, ids, self.impacts = db.execute(query, (part.place,)).fetchone()
+            heads, overflow, ids, self.impacts, self._tfs = db.execute(_LIST, (part.place,)).fetchone()
+            if overflow:
+                self._large = dict(iter_unpack("<II", overflow))
         self.lows = memoryview(ids).cast("H")
         self.heads: list[tuple[int, int]] = list(iter_unpack("<II", heads))  # block, count
 
@@ -85,11 +89,15 @@ class Entries:
     def tf(self, position: int) -> int:
         """The term frequency of an entry."""
         if self._tfs is None:
-            query = "SELECT tfs, overflow FROM frequencies WHERE id = ?"
-            tfs, overflow = self._db.execute(query, (self._number,)).fetchone()
-            self._tfs = (tfs, dict(iter_unpack("<II", overflow or b"")))
-        tfs, large = self._tfs
-        return large[position] if tfs[position] == SATURATED else tfs[position]
+            (self._tfs,) = self._db.execute("SELECT tfs FROM posting_lists WHERE id = ?", (self._number,)).fetchone()
+        tf = self._tfs[position]
+        return self._large[position] if tf == SATURATED else tf
+
+
+# The frequencies of a long list are read when they are asked for: few of the frequent terms' entries ever are.
+_LIST = """
+SELECT heads, overflow, ids, impacts, CASE WHEN length(impacts) <= 4096 THEN tfs END FROM posting_lists WHERE id = ?
+"""
 
 
 def _offsets(heads: Sequence[Range]) -> dict[int, Range]:
@@ -177,8 +185,8 @@ def idf(count: int, df: int) -> float:
 class Search(NamedTuple):
     """All that looking for candidates needs."""
 
-    db: sqlite3.Connection
     lists: Lists
     scorer: Scorer
     k: int
     admission: Admission
+    arena: Callable[[], Arena]

@@ -21,10 +21,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from json import dumps
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.scoring import Admission, Lists, Part, Range, Scored, Scorer, Search, Term, idf
+
+if TYPE_CHECKING:
+    from ragcli.store.sqlite.maxscore_numpy import Arena
 
 STDLIB_POSTINGS = 90_000  # about 0.65 µs each against 60 ms and more for importing numpy
 WARM_POSTINGS = 1_000  # the same once numpy is there
@@ -36,6 +39,9 @@ class KeywordIndex:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._seen: tuple[int, int] | None = None
+        self._kept: _State | None = None
+        self._kept_arena: Arena | None = None
 
     @classmethod
     def open(cls, path: Path) -> KeywordIndex:
@@ -44,12 +50,24 @@ class KeywordIndex:
 
         return cls(open_reader(path))
 
+    def _state(self) -> _State:
+        """What every search needs of the whole index; read anew when anything was written."""
+        seen = (self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes)
+        if self._kept is None or seen != self._seen:
+            self._seen, self._kept, self._kept_arena = seen, _State.read(self._db), None
+        return self._kept
+
+    def _arena(self) -> Arena:
+        if self._kept_arena is None:
+            from ragcli.store.sqlite.maxscore_numpy import Arena
+
+            self._kept_arena = Arena(self._db)
+        return self._kept_arena
+
     def statistics(self) -> tuple[int, float]:
         """The number of live chunks, and their mean length in terms (0.0 when there are none)."""
-        rows = self._db.execute("SELECT key, value FROM meta WHERE key IN ('chunk_count', 'term_count')")
-        values: dict[str, int] = dict(rows.fetchall())
-        count = values.get("chunk_count", 0)
-        return count, values.get("term_count", 0) / count if count else 0.0
+        state = self._state()
+        return state.chunks, state.average
 
     def search(
         self,
@@ -63,23 +81,23 @@ class KeywordIndex:
         A term that stands in `terms` several times counts each time. `allowed`: sorted, disjoint ranges of chunk ids
         that may be found; None = all.
         """
-        count, average = self.statistics()
-        if not count or not average or not terms or allowed == []:
+        state = self._state()
+        if not state.average or not terms or allowed == []:
             return []
         chosen = bm25 or Bm25Settings()
-        looked_up = self.look_up(terms, count, average, chosen)
+        looked_up = self.look_up(terms, chosen)
         lists = Lists(self._db)
-        scorer = Scorer(self._db, looked_up, lists, chosen, average)
+        scorer = Scorer(self._db, looked_up, lists, chosen, state.average)
         ordered = sorted((term for term in looked_up if term.df), key=lambda term: -term.bound)
-        search = Search(self._db, lists, scorer, k, Admission(self._dead(), allowed))
+        search = Search(lists, scorer, k, Admission(state.dead, allowed), self._arena)
         return self._best(_candidates(ordered, search), scorer, k)
 
-    def look_up(self, terms: Sequence[str], count: int, average: float, bm25: Bm25Settings) -> list[Term]:
+    def look_up(self, terms: Sequence[str], bm25: Bm25Settings | None = None) -> list[Term]:
         """The distinct terms in the order of their first mention, with what the index knows of them."""
         counts = Counter(terms)
-        today = _Built(average, bm25.k1, bm25.b)
-        segments = self._db.execute("SELECT id, average_length, k1, b FROM segments ORDER BY first")
-        scales = {number: _scale(_Built(*built), today) for number, *built in segments}
+        state, chosen = self._state(), bm25 or Bm25Settings()
+        today = _Built(state.average, chosen.k1, chosen.b)
+        scales = {number: _scale(built, today) for number, built in state.segments.items()}
         rows = self._db.execute(
             "SELECT segment, term, df, max_impact, list, data FROM terms "
             "WHERE segment IN (SELECT value FROM json_each(?)) AND term IN (SELECT value FROM json_each(?))",
@@ -88,11 +106,8 @@ class KeywordIndex:
         found: dict[str, list[_Row]] = {term: [] for term in counts}
         for segment, term, *row in rows:
             found[term].append(_Row(scales[segment], *row))
-        weights = {term: idf(count, sum(row.df for row in entries)) for term, entries in found.items()}
-        return [_term(term, times, found[term], weights[term], bm25.k1) for term, times in counts.items()]
-
-    def _dead(self) -> dict[int, array[int]]:
-        return {block: array("H", ids) for block, ids in self._db.execute("SELECT block, ids FROM deleted")}
+        weights = {term: idf(state.chunks, sum(row.df for row in entries)) for term, entries in found.items()}
+        return [_term(term, times, found[term], weights[term], chosen.k1) for term, times in counts.items()]
 
     def _best(self, candidates: Iterable[tuple[float, int]], scorer: Scorer, k: int) -> list[Scored]:
         """The best k by true score. Bounds tell when to stop."""
@@ -157,6 +172,28 @@ def _scale(built: _Built, today: _Built) -> float:
     pairs = zip(today.norm, built.norm, strict=True)
     ratio = min((now / then for now, then in pairs if then > 0.0), default=1.0)
     return min(255.0, 1.0 / ratio) if 0.0 < ratio < 1.0 else 255.0 if ratio == 0.0 else 1.0
+
+
+class _State(NamedTuple):
+    """The index as a whole: live chunks, their mean length, its segments, its dead chunks by block."""
+
+    chunks: int
+    average: float
+    segments: dict[int, _Built]
+    dead: dict[int, array[int]]
+
+    @classmethod
+    def read(cls, db: sqlite3.Connection) -> _State:
+        rows = db.execute("SELECT key, value FROM meta WHERE key IN ('chunk_count', 'term_count')")
+        values: dict[str, int] = dict(rows.fetchall())
+        chunks = values.get("chunk_count", 0)
+        segments = db.execute("SELECT id, average_length, k1, b FROM segments ORDER BY first")
+        return cls(
+            chunks,
+            values.get("term_count", 0) / chunks if chunks else 0.0,
+            {number: _Built(*built) for number, *built in segments},
+            {block: array("H", ids) for block, ids in db.execute("SELECT block, ids FROM deleted")},
+        )
 
 
 class _Row(NamedTuple):

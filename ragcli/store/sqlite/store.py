@@ -84,9 +84,7 @@ class SqliteStore:
 
     def known(self, terms: Collection[str]) -> set[str]:
         """Those of the terms that some chunk has."""
-        count, average = self._keyword.statistics()
-        found = self._keyword.look_up(list(terms), max(count, 1), average or 1.0, Bm25Settings())
-        return {term.text for term in found if term.df}
+        return {term.text for term in self._keyword.look_up(list(terms)) if term.df}
 
     def admitted(self, conditions: Sequence[Condition]) -> int:
         """How many chunks meet all `conditions`."""
