@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite import maxscore, maxscore_numpy, postings, postings_check
+from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Admission, Lists, Scorer, Search
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.types import ignore_event
@@ -244,7 +245,7 @@ def test_a_chunk_that_no_segment_has_can_not_be_deleted(corpus: Corpus) -> None:
 
 def test_a_segment_is_bounded() -> None:
     inverter = postings.Inverter(Bm25Settings())
-    for _ in range(postings.BLOCK):
+    for _ in range(BLOCK):
         inverter.add([])
     with pytest.raises(ValueError, match="65536"):
         inverter.add([])

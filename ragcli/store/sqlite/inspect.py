@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ragcli.errors import UsageError
 from ragcli.store.sqlite import documents, schema
-from ragcli.store.sqlite.postings import BLOCK
+from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Lists, Term
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.store.sqlite.store import SqliteStore

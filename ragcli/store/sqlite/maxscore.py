@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from heapq import nlargest
 
-from ragcli.store.sqlite.postings import BLOCK
+from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Lists, Search, Term
 
 Bounds = dict[int, float]  # chunk id -> the most that it can score with the terms read so far

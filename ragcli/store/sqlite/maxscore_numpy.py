@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragcli.store.sqlite.postings import BLOCK
+from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Part, Search, Term
 
 if TYPE_CHECKING:

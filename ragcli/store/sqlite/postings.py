@@ -26,18 +26,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ragcli.options import Bm25Settings
+from ragcli.store.sqlite.layout import BLOCK, INLINE, INLINE_ENTRY, SATURATED, from_inline
 from ragcli.types import Event, Listener
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK = 1 << 16  # chunk ids of one block share their upper bits
-INLINE = 8  # the longest list that stands in its term's row: most terms are rare
-SATURATED = 255  # a term frequency that says: look in the overflow
 SHARED_BLOCK = 4096  # segments up to this size fill up a block that others began; larger ones begin a block
 FANOUT = 8  # so many segments of one size become one
 DEAD_SHARE = 0.25  # a segment with more dead chunks than this is rewritten
+
+FLUSH_ROWS = 8192  # rows that a merge holds back before it inserts them …
+FLUSH_BYTES = 4 * 1024 * 1024  # … or bytes of their entries: a few thousand common terms are most of an index
 
 TABLES = (
     "CREATE TABLE segments(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, "
@@ -51,7 +52,6 @@ TABLES = (
     "CREATE TABLE deleted(block INTEGER PRIMARY KEY, ids BLOB NOT NULL)",
 )
 
-_INLINE_ENTRY = struct.Struct("<IHBB")  # block, low 16 bits, impact, term frequency
 _PAIR = struct.Struct("<II")
 _LIST_SPACE = 1 << 32  # list ids of segment s are s * _LIST_SPACE + n
 
@@ -335,8 +335,8 @@ def _insert_segment(db: sqlite3.Connection, row: _SegmentRow) -> int:
 
 
 def _insert_rows(db: sqlite3.Connection, segment: int, lists: Iterable[PostingList]) -> None:
-    """Two bulk inserts, held back a few thousand rows at a time: each table is appended to in key order."""
-    number = segment * _LIST_SPACE
+    """Two bulk inserts, held back for a while: each table is appended to in key order."""
+    number, held = segment * _LIST_SPACE, 0
     terms: list[tuple[object, ...]] = []
     postings: list[tuple[object, ...]] = []
     for entry in lists:
@@ -346,8 +346,10 @@ def _insert_rows(db: sqlite3.Connection, segment: int, lists: Iterable[PostingLi
             number += 1
             terms.append((segment, entry.term, entry.df, entry.max_impact, number, None))
             postings.append((number, entry.heads, entry.overflow, entry.ids, entry.impacts, entry.tfs))
-        if len(terms) >= 8192:
+        held += 4 * len(entry.tfs)
+        if len(terms) >= FLUSH_ROWS or held >= FLUSH_BYTES:
             _flush(db, terms, postings)
+            held = 0
     _flush(db, terms, postings)
 
 
@@ -364,7 +366,7 @@ def _inline(entry: PostingList) -> bytes:
     lows = memoryview(entry.ids).cast("H")
     blocks = _blocks(entry.heads)
     columns = zip(blocks, lows, entry.impacts, entry.tfs, strict=True)
-    return b"".join(_INLINE_ENTRY.pack(*column) for column in columns)
+    return b"".join(INLINE_ENTRY.pack(*column) for column in columns)
 
 
 def _blocks(heads: bytes) -> Iterator[int]:
@@ -372,13 +374,6 @@ def _blocks(heads: bytes) -> Iterator[int]:
     for block, count in _PAIR.iter_unpack(heads):
         for _ in range(count):
             yield block
-
-
-def from_inline(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    """`heads`, `ids`, `impacts`, `tfs` of a list that stood inline."""
-    blocks, lows, impact, tfs = zip(*_INLINE_ENTRY.iter_unpack(data), strict=True)
-    heads = b"".join(_PAIR.pack(block, count) for block, count in Counter(blocks).items())
-    return heads, array("H", lows).tobytes(), bytes(impact), bytes(tfs)
 
 
 # --------------------------------------------------------------------------------------------------------- deleting

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from struct import iter_unpack
 from typing import TYPE_CHECKING
 
-from ragcli.store.sqlite.postings import BLOCK, SATURATED, PostingList, read_lists
+from ragcli.store.sqlite.layout import BLOCK, SATURATED
+from ragcli.store.sqlite.postings import PostingList, read_lists
 
 if TYPE_CHECKING:
     import numpy as np

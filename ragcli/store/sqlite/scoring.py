@@ -16,7 +16,7 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragcli.options import Bm25Settings
-from ragcli.store.sqlite.postings import SATURATED, from_inline
+from ragcli.store.sqlite.layout import SATURATED, from_inline
 
 if TYPE_CHECKING:
     from ragcli.store.sqlite.maxscore_numpy import Arena
