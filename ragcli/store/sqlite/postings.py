@@ -197,11 +197,13 @@ _INSERTS = (
 
 
 class _Columns(NamedTuple):
-    """Postings by term: `entries` of each one after the other, `heads` likewise."""
+    """Postings by term: the entries of each one after the other, its heads likewise."""
 
     terms: Sequence[str]
     dfs: NDArray[np.int64]  # (n_terms,)
-    entries: NDArray[np.void]  # (n_entries,) as they stand inline
+    lows: NDArray[np.uint16]  # (n_entries,), as the next two
+    impacts: NDArray[np.uint8]
+    tfs: NDArray[np.uint8]
     head_counts: NDArray[np.int64]  # (n_terms,)
     heads: NDArray[np.uint32]  # (n_heads, 2) block, count
     overflow: dict[int, bytes]
@@ -222,7 +224,8 @@ def _joined_columns(parts: Sequence[tuple[int, Segment]]) -> _Columns:
     joined = _Joined(dfs, head_counts)
     for (first, segment), at, count in zip(parts, terms, counts, strict=True):
         joined.add(first, segment, at, count)
-    return _Columns(names, dfs, joined.entries, head_counts, joined.heads, joined.overflow)
+    entries = (joined.lows, joined.impacts, joined.tfs)
+    return _Columns(names, dfs, *entries, head_counts, joined.heads, joined.overflow)
 
 
 class _Joined:
@@ -233,7 +236,9 @@ class _Joined:
 
         self._starts = np.cumsum(dfs) - dfs
         self._next_entry, self._next_head = self._starts.copy(), np.cumsum(head_counts) - head_counts
-        self.entries = np.empty(int(dfs.sum()), _ENTRY)
+        size = int(dfs.sum())
+        self.lows = np.empty(size, "<u2")
+        self.impacts, self.tfs = np.empty(size, np.uint8), np.empty(size, np.uint8)
         self.heads = np.empty((int(head_counts.sum()), 2), "<u4")
         self.overflow: dict[int, bytes] = {}
 
@@ -242,8 +247,13 @@ class _Joined:
         import numpy as np
 
         shift = self._next_entry[at] - (np.cumsum(counts) - counts)
-        self.entries[np.arange(len(segment.tfs)) + np.repeat(shift, counts)] = _entries(segment, first)
-        self.heads[self._next_head[at]] = np.stack((np.full(len(at), first // BLOCK), counts), axis=1)
+        places = np.repeat(shift, counts)
+        places += np.arange(len(segment.tfs))
+        block, offset = divmod(first, BLOCK)
+        self.lows[places] = np.frombuffer(segment.ids, "<u2") + np.uint16(offset)
+        self.impacts[places] = np.frombuffer(segment.impacts, np.uint8)
+        self.tfs[places] = np.frombuffer(segment.tfs, np.uint8)
+        self.heads[self._next_head[at]] = np.stack((np.full(len(at), block), counts), axis=1)
         for position, pairs in segment.overflow.items():
             term = int(at[position])
             before = int(self._next_entry[term] - self._starts[term])
@@ -253,46 +263,51 @@ class _Joined:
         self._next_head[at] += 1
 
 
-_ENTRY = [("block", "<u4"), ("low", "<u2"), ("impact", "u1"), ("tf", "u1")]
-
-
-def _entries(segment: Segment, first: int) -> NDArray[np.void]:
-    """A batch's entries in the form in which short lists stand inline."""
-    import numpy as np
-
-    block, offset = divmod(first, BLOCK)
-    entries = np.empty(len(segment.tfs), _ENTRY)
-    entries["block"] = block
-    entries["low"] = np.frombuffer(segment.ids, "<u2") + np.uint16(offset)
-    entries["impact"] = np.frombuffer(segment.impacts, np.uint8)
-    entries["tf"] = np.frombuffer(segment.tfs, np.uint8)
-    return entries
-
-
 def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows]:
     """The rows of a segment, table by table in key order."""
     import numpy as np
 
-    ends, head_ends = np.cumsum(columns.dfs), np.cumsum(columns.head_counts)
-    starts, head_starts = ends - columns.dfs, head_ends - columns.head_counts
-    inline, heads = columns.entries.tobytes(), columns.heads.tobytes()
-    ids, impact, tfs = (columns.entries[name].tobytes() for name in ("low", "impact", "tf"))
     listed = columns.dfs > INLINE
     listed[list(columns.overflow)] = True
     places = np.where(listed, np.cumsum(listed) + number * _LIST_SPACE, 0).tolist()
-    highest = np.maximum.reduceat(columns.entries["impact"], starts).tolist() if len(starts) else []
-    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    starts = np.cumsum(columns.dfs) - columns.dfs
+    highest = np.maximum.reduceat(columns.impacts, starts).tolist() if len(starts) else []
+    inline_ends = np.cumsum(np.where(listed, 0, columns.dfs) * INLINE_ENTRY.size)
+    inline = memoryview(_packed(columns, ~listed))
+    spans = zip([0, *inline_ends.tolist()], inline_ends.tolist(), strict=False)
     terms = (
-        (number, term, df, high, place or None, None if place else inline[8 * start : 8 * end])
+        (number, term, df, high, place or None, None if place else inline[start:end])
         for term, df, high, place, (start, end) in zip(
             columns.terms, columns.dfs.tolist(), highest, places, spans, strict=True
         )
     )
-    at = np.flatnonzero(listed)
-    numbers, *bounds = [column.tolist() for column in (at, starts[at], ends[at], head_starts[at], head_ends[at])]
-    overflow = columns.overflow
-    postings = (
-        (
+    return terms, _list_rows(columns, np.flatnonzero(listed), starts, places)
+
+
+def _packed(columns: _Columns, terms: NDArray[np.bool_]) -> bytes:
+    """The entries of the chosen terms in the form in which they stand inline."""
+    import numpy as np
+
+    chosen = np.repeat(terms, columns.dfs)
+    heads = columns.heads[np.repeat(terms, columns.head_counts)]
+    packed = np.empty(int(chosen.sum()), [("block", "<u4"), ("low", "<u2"), ("impact", "u1"), ("tf", "u1")])
+    packed["block"] = np.repeat(heads[:, 0], heads[:, 1])
+    packed["low"], packed["impact"], packed["tf"] = columns.lows[chosen], columns.impacts[chosen], columns.tfs[chosen]
+    return packed.tobytes()
+
+
+def _list_rows(columns: _Columns, at: NDArray[np.int64], starts: NDArray[np.int64], places: list[int]) -> _Rows:
+    """The rows of the lists of the terms numbered `at`. Slices are views: a segment is not copied to be written."""
+    import numpy as np
+
+    ends, head_ends = starts + columns.dfs, np.cumsum(columns.head_counts)
+    head_starts = head_ends - columns.head_counts
+    heads = columns.heads.reshape(-1).view(np.uint8).data
+    ids = columns.lows.view(np.uint8).data
+    impact, tfs, overflow = columns.impacts.data, columns.tfs.data, columns.overflow
+    bounds = [column[at].tolist() for column in (starts, ends, head_starts, head_ends)]
+    for position, start, end, head, head_end in zip(at.tolist(), *bounds, strict=True):
+        yield (
             places[position],
             heads[8 * head : 8 * head_end],
             overflow.get(position),
@@ -300,9 +315,6 @@ def _rows(columns: _Columns, number: int) -> tuple[_Rows, _Rows]:
             impact[start:end],
             tfs[start:end],
         )
-        for position, start, end, head, head_end in zip(numbers, *bounds, strict=True)
-    )
-    return terms, postings
 
 
 class PostingList(NamedTuple):
