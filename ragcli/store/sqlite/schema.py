@@ -16,7 +16,6 @@ import msgspec
 
 from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing, RagcliError
 from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, Settings
-from ragcli.store.sqlite import postings
 
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
 VERSION = 1
@@ -72,7 +71,8 @@ CREATE TABLE IF NOT EXISTS metadata(
 
 COUNTERS = {"chunk_count": 0, "term_count": 0, "generation": 0, "next_document": 1}  # kept exact by each transaction
 
-Step = Callable[[sqlite3.Connection], None]
+Connection = sqlite3.Connection  # for those above, who know no SQLite
+Step = Callable[[Connection], None]
 
 
 def open_reader(path: str | os.PathLike[str]) -> sqlite3.Connection:
@@ -219,6 +219,8 @@ def _stamp(db: sqlite3.Connection) -> None:
 
 def create_tables(db: sqlite3.Connection) -> None:
     """Every table that is not there yet, and the counters at their start; inside the caller's transaction."""
+    from ragcli.store.sqlite import postings  # not on the way of a query
+
     for statement in SCHEMA.split(";\n"):
         db.execute(statement)
     for statement in postings.TABLES:
@@ -312,6 +314,13 @@ def _is_ours(place: Path) -> bool:
         header = file.read(100)
     named = header[:16] == b"SQLite format 3\0" and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
     return named or not header
+
+
+def tidy(db: sqlite3.Connection) -> None:
+    """Statistics fresh, and the log written back into the file: the end of a run that wrote something."""
+    db.execute("PRAGMA analysis_limit = 400")
+    db.execute("PRAGMA optimize")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def meta(db: sqlite3.Connection) -> dict[str, object]:

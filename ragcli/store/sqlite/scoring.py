@@ -13,7 +13,9 @@ from itertools import accumulate
 from json import dumps
 from math import log
 from struct import iter_unpack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.layout import SATURATED, from_inline
@@ -25,7 +27,7 @@ FEW = 256  # so many candidates are scored faster one by one than pruned further
 Range = tuple[int, int]  # chunk ids, both ends counted in
 
 
-class Scored(NamedTuple):
+class Scored(msgspec.Struct, frozen=True):
     """A chunk id, its BM25 score, and what each query term (in the order of their first mention) adds to it."""
 
     chunk: int
@@ -33,7 +35,7 @@ class Scored(NamedTuple):
     parts: tuple[float, ...]
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """One segment's entries of a term: where they stand, and what a step of impact is worth at most, in score."""
 
     step: float
@@ -41,7 +43,7 @@ class Part(NamedTuple):
     data: bytes | None
 
 
-class Term(NamedTuple):
+class Term(msgspec.Struct, frozen=True):
     """A query term: how often the query has it, its live document frequency, idf, and the most it can add."""
 
     text: str
@@ -123,7 +125,7 @@ class Lists:
         return entries
 
 
-class Admission(NamedTuple):
+class Admission(msgspec.Struct, frozen=True):
     """Which chunks may be found: none of the dead, and of the rest those in `allowed` (None: all)."""
 
     dead: dict[int, array[int]]  # block -> low 16 bits
@@ -182,7 +184,7 @@ def idf(count: int, df: int) -> float:
     return log(1.0 + (count - df + 0.5) / (df + 0.5))
 
 
-class Search(NamedTuple):
+class Search(msgspec.Struct, frozen=True):
     """All that looking for candidates needs."""
 
     lists: Lists

@@ -21,7 +21,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.scoring import Admission, Lists, Part, Range, Scored, Scorer, Search, Term, idf
@@ -154,7 +156,7 @@ def _candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, in
     return numpy_candidates(ordered, search)
 
 
-class _Built(NamedTuple):
+class _Built(msgspec.Struct, frozen=True):
     """Under which average length, k1 and b a segment's bounds were computed."""
 
     average: float
@@ -174,7 +176,7 @@ def _scale(built: _Built, today: _Built) -> float:
     return min(255.0, 1.0 / ratio) if 0.0 < ratio < 1.0 else 255.0 if ratio == 0.0 else 1.0
 
 
-class _State(NamedTuple):
+class _State(msgspec.Struct, frozen=True):
     """The index as a whole: live chunks, their mean length, its segments, its dead chunks by block."""
 
     chunks: int
@@ -196,7 +198,7 @@ class _State(NamedTuple):
         )
 
 
-class _Row(NamedTuple):
+class _Row(msgspec.Struct, frozen=True):
     """A term in one segment."""
 
     scale: float
