@@ -40,6 +40,8 @@ demo: setup ## ingest the sample corpus into a fresh index and query it
 	$(RAGCLI) query "hotel and meals while travelling" --filter year:=2025 --index $(DEMO) --mode keyword --format table --top-k 3
 	$(RAGCLI) query "積雪 雨量計" --index $(DEMO) --mode keyword --format table --top-k 3
 	$(RAGCLI) query "batteries in winter" --index $(DEMO) --mode keyword --format jsonl --top-k 1
+	$(RAGCLI) inspect --index $(DEMO)
+	@echo; echo 'The tour goes on in README.md. To have ragcli on your path: export PATH="$$PWD/$(BIN):$$PATH"'
 
 test: setup lint ## lint, all tests, and the spec's rows where the spec is at hand
 	$(BIN)/python -m pytest -n auto --maxprocesses 8

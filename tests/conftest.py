@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,16 @@ import pytest
 
 if TYPE_CHECKING:
     from ragcli.chunk.measure import TokenizerSource
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees what the user who runs it has set, or writes into the index that a variable of theirs names."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("RAGCLI_")]:
+            patch.delenv(name)
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("no-settings")))
+        yield
 
 
 @pytest.fixture(scope="session")

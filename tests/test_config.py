@@ -370,7 +370,6 @@ def test_the_value_of_a_variable_is_never_shown(load_here: Load) -> None:
 # --- what a found file may not do
 
 
-@pytest.mark.spec("C15")
 @pytest.mark.parametrize("path", ["../other/index.db", "/tmp/index.db", "~/index.db", "link/index.db"])
 def test_a_found_file_may_not_lead_out_of_its_folder(load_here: Load, project: Path, path: str) -> None:
     (project / "link").symlink_to(project.parent)
@@ -382,7 +381,6 @@ def test_a_found_file_may_not_lead_out_of_its_folder(load_here: Load, project: P
     assert named.settings.index.path is not None
 
 
-@pytest.mark.spec("C15")
 def test_a_found_file_may_not_run_code(load_here: Load, project: Path) -> None:
     yaml = "chunking: {strategy: 'evil.module:Class'}"
     with pytest.raises(ConfigError, match=r"ragcli\.yaml:1: chunking.strategy = evil.module:Class runs code"):
@@ -394,7 +392,7 @@ def test_a_found_file_may_not_run_code(load_here: Load, project: Path) -> None:
     assert load_here(user=yaml).settings.chunking.strategy == "evil.module:Class"
 
 
-@pytest.mark.spec("C15", "I30")
+@pytest.mark.spec("I30")
 def test_a_path_in_a_file_is_meant_from_that_file(load_here: Load, project: Path) -> None:
     (project / "sub").mkdir()
     assert load_here("index: {path: idx/a.db}", cwd=project / "sub").settings.index.path == str(project / "idx/a.db")

@@ -7,6 +7,7 @@ order of the help. A new command is one file with `command` and `EXAMPLES`, and 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -142,6 +143,11 @@ def build() -> Any:
     return typer.main.get_command(app)
 
 
+def _is_completion(environ: Mapping[str, str]) -> bool:
+    """Whether the shell asks for completions, and not the user for a command."""
+    return COMPLETE_VARIABLE in environ
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors of click become `UsageError`s.
 
@@ -149,7 +155,7 @@ def run(arguments: list[str]) -> int:
     """
     group = build()
     try:
-        if COMPLETE_VARIABLE in os.environ:
+        if _is_completion(environ=os.environ):
             group.main(arguments, prog_name=PROGRAM)  # answers the shell and exits
         with group.make_context(PROGRAM, arguments) as context:
             return int(group.invoke(context) or 0)

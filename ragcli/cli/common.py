@@ -109,8 +109,9 @@ class Session(NamedTuple):
         from ragcli import config
         from ragcli.models import pull
 
-        cache = config.models_folder(os.environ, _home())
-        return pull.ensure("cl100k_base", cache=cache, offline=config.offline(os.environ), notify=self.common.note)
+        cache = config.models_folder(environ=os.environ, home=_home())
+        offline = config.offline(environ=os.environ)
+        return pull.ensure("cl100k_base", cache=cache, offline=offline, notify=self.common.note)
 
 
 def begin(context: typer.Context, common: Common, flags: Mapping[str, object]) -> Session:

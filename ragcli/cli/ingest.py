@@ -18,7 +18,7 @@ from ragcli.options import ChunkingSettings, IngestSettings
 from ragcli.types import IngestOptions, IngestReport, Problem
 
 READING, DOCUMENTS, CHUNKS, OUTPUT = "What is read", "Documents", "Chunking", "Output"
-PARTLY_DONE = 4
+FAILED, PARTLY_DONE = 1, 4
 CHUNKING, INGEST = ChunkingSettings(), IngestSettings()
 EXAMPLES = """
 Examples:
@@ -172,7 +172,8 @@ def command(
     until --prune or --delete removes it.
 
     Hidden files, binaries, files over ingest.max_file_bytes and what .gitignore or .ragignore names are skipped by rule
-    (-v lists them). A file that can't be read never ends the run: it is named, and the exit code is 4.
+    (-v lists them). A file that can't be read never ends the run: it is named, and the exit code is 4,
+    or 1 when nothing else was there to take in.
     """
     if not paths and not delete and not reset:
         raise UsageError("no path: nothing to read", "name files or folders, for example: ragcli ingest .")
@@ -201,7 +202,14 @@ def command(
         _confirm_reset(session.index_file)
     report = _run(session, tuple(paths or ()), options)
     _tell(session, report, dry_run=dry_run, as_json=as_json or output == "json")
-    return PARTLY_DONE if report.failed else 0
+    return _exit_code(report)
+
+
+def _exit_code(report: IngestReport) -> int:
+    """0 when nothing failed; else 4 when something was done or is there, 1 when nothing is (spec C9)."""
+    if not report.failed:
+        return 0
+    return PARTLY_DONE if report.added or report.changed or report.unchanged or report.removed else FAILED
 
 
 def _tags(texts: list[str] | None) -> Mapping[str, Any]:

@@ -38,7 +38,9 @@ def requests(source: Source, *, max_bytes: int, stdin: BinaryIO | None = None) -
 
 
 def _whole(source: Source, stream: BinaryIO, max_bytes: int) -> ReadRequest:
-    data = stream.read(max_bytes + 1)
+    data = stream.read(min(source.size, max_bytes) + 1)  # Python allocates what is asked for, not what comes
+    if len(data) > source.size:  # it has grown, or nobody knows its size
+        data += stream.read(max(max_bytes + 1 - len(data), 0))
     if len(data) > max_bytes:
         raise NotSupported(f"{source.location}: over ingest.max_file_bytes = {max_bytes}", kind="too-large")
     return ReadRequest(source=source, data=data)

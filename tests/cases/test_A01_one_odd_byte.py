@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I3", "I5")
 def test_a_guess_is_stated_and_the_rest_goes_in(shell: Shell, tmp_path: Path) -> None:
     indexes.write(tmp_path / "d", {"a.txt": b"caf\xe9 \x97 dash\n", "b.txt": "good\n"})

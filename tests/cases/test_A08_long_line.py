@@ -10,7 +10,7 @@ import pytest
 from tests.chunk.strategies import CHARACTER_STRATEGIES, document
 
 
-@pytest.mark.spec("A08", "I21")
+@pytest.mark.spec("I21")
 @pytest.mark.parametrize("strategy", CHARACTER_STRATEGIES)
 def test_A08_a_line_of_five_megabytes_is_cut_in_bounded_time(strategy: Any) -> None:
     text = "x" * 5_000_000

@@ -11,12 +11,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I5", "C9")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_file_is_named(shell: Shell, tmp_path: Path) -> None:

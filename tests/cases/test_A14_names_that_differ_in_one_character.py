@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I6")
 def test_three_documents(shell: Shell, tmp_path: Path) -> None:
     names = ["a b.md", "a_b.md", "a-b.md"]

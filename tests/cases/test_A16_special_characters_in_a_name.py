@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I6")
 def test_the_path_is_the_real_one(shell: Shell, tmp_path: Path) -> None:
     name = "# Meeting - 234 __ [x] (y) & z.md"

@@ -8,7 +8,7 @@ from ragcli.errors import OptionError
 from ragcli.options import ChunkingSettings
 
 
-@pytest.mark.spec("A40", "I20")
+@pytest.mark.spec("I20")
 @pytest.mark.parametrize("overlap", [512, 513, 100_000])
 def test_A40_overlap_of_the_size_or_more_names_both_keys(overlap: int) -> None:
     with pytest.raises(OptionError) as caught:

@@ -10,7 +10,7 @@ import pytest
 from tests.chunk.strategies import CHARACTER_STRATEGIES, document, uncovered
 
 
-@pytest.mark.spec("A41", "I21")
+@pytest.mark.spec("I21")
 @pytest.mark.parametrize("strategy", CHARACTER_STRATEGIES)
 @pytest.mark.parametrize("overlap", [299, 300, 5000])
 def test_A41_very_long_lines_with_an_overlap_of_a_whole_chunk(strategy: Any, overlap: int) -> None:
@@ -21,7 +21,7 @@ def test_A41_very_long_lines_with_an_overlap_of_a_whole_chunk(strategy: Any, ove
     assert uncovered(text, spans) == []
 
 
-@pytest.mark.spec("A41", "I21")
+@pytest.mark.spec("I21")
 def test_A41_lines_of_exactly_the_overlap() -> None:
     from ragcli.chunk.recursive import Recursive
 

@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I5")
 def test_empty_files(shell: Shell, tmp_path: Path) -> None:
     indexes.write(tmp_path / "d", {"a.md": "", "b.txt": "", "c.html": "", "d.md": "\n"})

@@ -12,12 +12,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I1")
 def test_the_document_has_the_given_name(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text, added in (("# Piped\n\nfrom a pipe\n", 1), ("# Piped\n\nfrom a pipe\n", 0)):

@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("C12")
 def test_hits_of_changed_files_say_so(shell: Shell, tmp_path: Path) -> None:
     docs = indexes.write(

@@ -10,12 +10,6 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
 @pytest.mark.spec("I34")
 def test_three_of_five_removed(shell: Shell, tmp_path: Path) -> None:
     docs = indexes.write(tmp_path / "d", {f"{n}.md": f"---\nn: {n}\n---\nword{n} shared\n" for n in range(5)})

@@ -10,19 +10,13 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
-@pytest.mark.spec("C14")
+@pytest.mark.spec("I34")
 def test_help_states_the_rule(shell: Shell) -> None:
     words = " ".join(shell("ingest", "--help").out.split())
     assert "an unchanged file costs nothing, a changed one is replaced whole" in words
 
 
-@pytest.mark.spec("C14")
+@pytest.mark.spec("I34")
 def test_a_dry_run_lists_each_file(shell: Shell, tmp_path: Path) -> None:
     docs = indexes.write(tmp_path / "d", {"same.md": "x\n", "changed.md": "x\n", "gone.md": "x\n"})
     shell("ingest", "d")

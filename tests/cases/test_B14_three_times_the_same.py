@@ -8,7 +8,6 @@ import pytest
 
 from tests import crash, indexes
 
-
 TABLES = ("sources", "documents", "chunks", "text_blocks", "metadata", "terms", "posting_lists", "segments")
 
 

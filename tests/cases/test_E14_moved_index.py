@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,12 +10,6 @@ import pytest
 
 from tests import indexes
 from tests.commands import Shell
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
 
 
 @pytest.mark.spec("I30", "C12")
@@ -28,3 +23,4 @@ def test_a_copy_without_its_sources(shell: Shell, tmp_path: Path, monkeypatch: p
     (hit,) = shell.hits("alpha")
     assert (hit["document_id"], hit["text"], hit["stale"]) == ("a.md", "alpha", "missing")
     assert hit["path"] == str(elsewhere / "d" / "a.md")
+    assert re.match(r"1\. d/a\.md:1  bm25 \d\.\d+  \[missing since ingest\]\n", shell("query", "alpha").out)

@@ -10,20 +10,12 @@ from tests import indexes
 from tests.commands import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
-
-
-@pytest.mark.spec("C14")
 def test_no_index_is_made(shell: Shell, tmp_path: Path) -> None:
     indexes.write(tmp_path / "d", {"a.md": "alpha\n"})
     assert shell("ingest", "d", "--dry-run").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d"]
 
 
-@pytest.mark.spec("C14")
 @pytest.mark.parametrize("more", [[], ["--prune"], ["--checksum"], ["--reset"], ["--delete", "a.md"], ["--tag", "x=y"]])
 def test_an_index_stays_as_it_is(shell: Shell, tmp_path: Path, more: list[str]) -> None:
     docs = indexes.write(tmp_path / "d", {"a.md": "alpha\n", "b.md": "beta\n", "c.md": "gamma\n"})

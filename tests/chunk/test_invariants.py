@@ -72,7 +72,7 @@ def test_what_fits_is_one_chunk(strategy: Any, text: str) -> None:
 
 @pytest.mark.parametrize("strategy", CHARACTER_STRATEGIES)
 @pytest.mark.parametrize("text", ["", "\n", " \t\r\n\u3000", "\n" * 5000])
-@pytest.mark.spec("A46")
+@pytest.mark.spec("I21")
 def test_a_blank_document_has_no_chunk(strategy: Any, text: str) -> None:
     assert strategy()(document(text)) == []
 

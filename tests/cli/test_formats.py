@@ -58,7 +58,6 @@ def test_no_hits_is_an_empty_list_and_an_error_is_an_object() -> None:
     assert checked(json.dumps(error_object("q7", "x", "no such field")))["error"] == "no such field"
 
 
-@pytest.mark.spec("C8")
 def test_explained_json_has_the_parts_that_add_up_to_the_score() -> None:
     (only,) = checked(written("json", result(hit()), explain=True))["hits"]
     assert sum(only["terms"].values()) == pytest.approx(only["score"])
@@ -174,7 +173,6 @@ def test_plain_text_is_whole_uncoloured_and_marks_stale_hits() -> None:
     ]
 
 
-@pytest.mark.spec("C8")
 def test_plain_text_explains_scores_and_drops() -> None:
     drop = Drop(hit(), "where", "page > 3: no page")
     shown = written("plain", result(hit(), dropped=(drop,)), explain=True)

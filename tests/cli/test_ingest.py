@@ -62,7 +62,7 @@ def test_the_report_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert [problem["kind"] for problem in report["skipped"]] == ["binary"]
 
 
-@pytest.mark.spec("C14", "I34")
+@pytest.mark.spec("I34")
 def test_a_dry_run_lists_every_file_and_writes_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["ingest", "d", "--dry-run"]) == 0
     out, err = capfd.readouterr()

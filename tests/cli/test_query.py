@@ -81,7 +81,6 @@ def test_conditions(corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.spec("C8")
 def test_what_a_condition_dropped_is_told(corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "torque", "--where", 'document_id == "a.md"', "--explain"]) == 0
     out, err = capfd.readouterr()

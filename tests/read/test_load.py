@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ragcli.errors import NotReadable, NotSupported
 from ragcli.read import load
@@ -54,6 +56,31 @@ def test_a_file_that_vanished_is_its_own_kind(tmp_path: Path) -> None:
     with pytest.raises(NotReadable) as caught:
         list(load.requests(source("a.md", str(tmp_path / "a.md.tmp.1")), max_bytes=100))
     assert caught.value.kind == "vanished"
+
+
+@pytest.mark.spec("I39")
+def test_reading_a_small_file_takes_no_more_memory_than_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(b"the gauge\n")
+    tracemalloc.start()
+    (request,) = load.requests(replace(source("a.md", str(path)), size=10), max_bytes=2**26)
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(request, ReadRequest)
+    assert request.data == b"the gauge\n"
+    assert highest < 2**20
+
+
+@pytest.mark.spec("I2")
+@pytest.mark.parametrize("size", [-1, 0, 3, 10, 500])
+def test_a_file_is_read_whole_whatever_size_it_had(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(b"the gauge\n")
+    (request,) = load.requests(replace(source("a.md", str(path)), size=size), max_bytes=10)
+    assert isinstance(request, ReadRequest)
+    assert request.data == b"the gauge\n"
+    with pytest.raises(NotSupported):
+        list(load.requests(replace(source("a.md", str(path)), size=size), max_bytes=9))
 
 
 @pytest.mark.spec("I2")

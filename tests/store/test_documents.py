@@ -7,6 +7,7 @@ import os
 import random
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from ragcli.filters import matches
 from ragcli.options import ChunkingSettings, Condition, Settings
 from ragcli.store.sqlite import documents, schema, tags
 from ragcli.store.sqlite.eligible import eligible, kinds, sqlite_glob
+from ragcli.types import MetadataValue
 from tests import indexes
 
 MOMENT = datetime(2024, 5, 1, 12, 30, 15, 250, tzinfo=timezone(timedelta(hours=2)))
-EVERY_KIND = {
+EVERY_KIND: dict[str, MetadataValue] = {
     "int": 3, "big": 2**80, "float": 2.5, "inf": float("inf"), "yes": True, "no": False, "date": date(2024, 5, 1),
-    "moment": MOMENT, "naive": datetime(2024, 5, 1), "text": "3", "none": None, "list": (1, "1", True, date(2024, 1, 1)),
+    "moment": MOMENT, "naive": datetime(2024, 5, 1), "text": "3", "none": None,
+    "list": (1, "1", True, date(2024, 1, 1)),
     "empty": (), "ключ 鍵": "žluť 🦊\u200f", "looks": "2024-05-01",
 }  # fmt: skip
 
@@ -44,9 +47,10 @@ def test_equal_values_of_one_kind_have_one_form() -> None:
     assert tags.rows({"a": float("nan"), "b": None, "c": (), "d": (1, 1.0)}) == [("d", "number", 1)]
 
 
+HOUR_EAST = timezone(timedelta(hours=1))
 SCALARS = st.one_of(
     st.integers(-4, 4), st.sampled_from([0.0, 1.0, 2.5, -0.0]), st.booleans(), st.sampled_from(["1", "true", "", "a"]),
-    st.sampled_from([date(2024, 1, 1), datetime(2024, 1, 1), datetime(2024, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))]),
+    st.sampled_from([date(2024, 1, 1), datetime(2024, 1, 1), datetime(2024, 1, 1, 1, tzinfo=HOUR_EAST)]),
 )  # fmt: skip
 VALUES = st.one_of(SCALARS, st.none(), st.lists(SCALARS, max_size=3).map(tuple))
 
@@ -67,7 +71,7 @@ def test_the_stores_filter_is_the_reference_filter(metadata: list[dict[str, obje
         ranges = eligible(db, [condition])
         assert ranges is not None
         assert {id_ // 2 for first, last in ranges for id_ in range(first, last + 1)} == wanted
-        assert all(one[1] + 1 < other[0] for one, other in zip(ranges, ranges[1:], strict=False))
+        assert all(one[1] + 1 < other[0] for one, other in pairwise(ranges))
         assert kinds(db) == _kinds(metadata)
 
 

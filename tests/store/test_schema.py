@@ -283,7 +283,7 @@ def test_reset_of_a_damaged_index(index: Path, tmp_path: Path) -> None:
     index.write_bytes(b"garbage" * 1000)
     with suppress(FileNotFoundError):
         Path(f"{index}-wal").unlink()
-    with pytest.raises(IndexCorrupt, match="damaged|no index"):
+    with pytest.raises(IndexCorrupt, match=r"damaged|no index"):
         indexes.take_in(index, tmp_path / "docs")
     indexes.take_in(index, tmp_path / "docs", reset=True)
     assert indexes.found(index, "hello") == {"a.md"}

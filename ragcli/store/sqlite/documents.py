@@ -14,13 +14,16 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ragcli.store.sqlite import postings, tags
+from ragcli.store.sqlite import tags
 from ragcli.store.sqlite.schema import base_folder, transaction
 from ragcli.types import Chunk, MetadataValue, Problem, Source
+
+if TYPE_CHECKING:
+    from ragcli.store.sqlite.postings import Segment
 
 BLOCK = 32768  # characters of a text block
 BLOCKS = 65536  # block ids of a document: id * BLOCKS + number
@@ -101,9 +104,9 @@ def known(db: sqlite3.Connection) -> dict[str, Known]:
     """Every source the index knows, by its absolute location; also those that failed."""
     base = base_folder(db)
     rows = db.execute(
-        "SELECT CASE WHEN location LIKE '/%' OR location LIKE ?2 THEN location "
+        "SELECT CASE WHEN location GLOB '/*' OR location GLOB ?2 THEN location "
         "WHEN location = '.' THEN ?1 ELSE ?1 || '/' || location END, size, mtime_ns, status, rules, id FROM sources",
-        (base, f"{STDIN}%"),
+        (base, f"{STDIN}*"),
     )
     return {row[0]: row for row in rows}
 
@@ -130,7 +133,8 @@ def relative_to(base: str, location: str) -> str:
     """How a location is stored: below the index's own folder relative to it, so that a project can be moved."""
     if location == base:
         return "."
-    return location[len(base) + 1 :] if location.startswith(base + "/") else location
+    short = location.removeprefix(base + "/")
+    return location if short.startswith(STDIN) else short
 
 
 def failed_sources(db: sqlite3.Connection) -> list[Problem]:
@@ -194,6 +198,31 @@ def new_digest() -> hashlib._Hash:  # type: ignore[name-defined]  # noqa: F821
 
 
 # ---------------------------------------------------------------------------------------------------------- writing
+
+
+def first_free(db: sqlite3.Connection) -> int:
+    """Every document that is there has a smaller row id, every later one does not."""
+    return int(db.execute("SELECT value FROM meta WHERE key = 'next_document'").fetchone()[0])
+
+
+def of_source(db: sqlite3.Connection, source: int, *, below: int = 2**62) -> list[int]:
+    """The row ids of a source's documents, those below `below`."""
+    return [row[0] for row in db.execute("SELECT id FROM documents WHERE source = ? AND id < ?", (source, below))]
+
+
+def total(db: sqlite3.Connection) -> int:
+    """How many documents there are."""
+    return int(db.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+
+def totals(db: sqlite3.Connection) -> dict[int, int]:
+    """How many documents each source has, for those that have any."""
+    return dict(db.execute("SELECT source, count(*) FROM documents GROUP BY source"))
+
+
+def some_names(db: sqlite3.Connection) -> list[str]:
+    """Document ids to look for a likely one among; not all of a large index."""
+    return [row[0] for row in db.execute("SELECT document_id FROM documents LIMIT 10000")]
 
 
 def existing(db: sqlite3.Connection, source: int, raws: Sequence[str]) -> dict[str, Existing]:
@@ -278,8 +307,10 @@ class Batch:
         """The segment holds this document's chunks, but it is not to go in: take its postings out again."""
         self._refused.append((first_chunk, document))
 
-    def flush(self, segments: Iterable[tuple[int, postings.Segment]]) -> None:
+    def flush(self, segments: Iterable[tuple[int, Segment]]) -> None:
         """Write what was queued, and the segments, each from its first chunk id on."""
+        from ragcli.store.sqlite import postings  # not on the way of a query
+
         many = self.db.executemany
         many(f"INSERT INTO documents VALUES ({','.join('?' * 16)})", self._documents)  # noqa: S608
         many("INSERT INTO text_blocks VALUES (?, ?)", self._blocks)
@@ -300,6 +331,8 @@ class Batch:
             yield number, self.terms(context) + self.terms(text[row[1] : row[2]])
 
     def _take_out(self, chunks: Iterable[tuple[int, list[str]]]) -> None:
+        from ragcli.store.sqlite import postings
+
         gone: dict[int, list[str]] = {}
         for number, terms in chunks:
             gone[number] = terms
@@ -344,6 +377,25 @@ class Batch:
         execute("DELETE FROM documents WHERE id = ?", (number,))
         self.counts["chunk_count"] -= count
         self.counts["term_count"] -= int(terms)
+
+    def move(self, document: int, first_line: int) -> None:
+        """The document is where it says in its source now."""
+        self.db.execute(
+            "UPDATE documents SET first_line = ?1 WHERE id = ?2 AND first_line <> ?1", (first_line, document)
+        )
+
+    def reopen(self, document: int) -> None:
+        """The source of this document is to be read again, whatever its size and time."""
+        self.db.execute(
+            "UPDATE sources SET status = 'partial' WHERE id = (SELECT source FROM documents WHERE id = ?)", (document,)
+        )
+
+    def drop_sources(self, sources: Sequence[int] | None = None) -> None:
+        """Forget these sources; None: those that are to be read again and have no documents."""
+        if sources is None:
+            self.db.execute("DELETE FROM sources WHERE status = 'partial' AND id NOT IN (SELECT source FROM documents)")
+        else:
+            self.db.executemany("DELETE FROM sources WHERE id = ?", [(source,) for source in sources])
 
     def save_counts(self) -> None:
         """Bring `meta` in step; the last thing before the commit."""

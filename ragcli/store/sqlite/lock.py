@@ -2,7 +2,7 @@
 
 The lock is the kernel's (`flock(2)`): it ends with the process that holds it, however that ends, so there is no stale
 lock to break. What is written in the file only serves the message to those who wait.
-`fcntl` where there is one (importing filelock takes longer than re-ingesting 10,000 unchanged files), else filelock.
+POSIX only. filelock would do the same on more systems, but takes as long to import as to find 10,000 files unchanged.
 """
 
 from __future__ import annotations

@@ -1,0 +1,382 @@
+"""One ingest from beginning to end: lock, guard, walk, batches, commits, and what is gone (spec I34, I35, I36, I39).
+
+Everything streams: the walk, the runs of large collections, the prepared batches; memory stays flat as the corpus
+grows. What was committed stays whatever happens next, and running again does the rest. Asks nobody anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from operator import itemgetter
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ragcli import __version__
+from ragcli.errors import ReadError, UsageError, did_you_mean
+from ragcli.ingest.commit import Committer, Open
+from ragcli.ingest.plan import Comparison, Item, rules_digest
+from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools
+from ragcli.ingest.workers import Jobs, prepared
+from ragcli.options import Settings
+from ragcli.store.sqlite import documents, lock, postings, schema
+from ragcli.store.sqlite.documents import STDIN
+from ragcli.types import (
+    Event,
+    IngestOptions,
+    IngestReport,
+    Listener,
+    Problem,
+    ReadRequest,
+    Source,
+    ignore_event,
+)
+
+BATCH_COST = 4 * 1024 * 1024  # bytes of text: about half a second of work; larger ones only cost memory
+BATCH_FILES = 4000
+PDF_COST = 50  # a byte of PDF takes as long as so many of text
+FILE_COST = 2048  # opening one, in bytes of text
+COLLECTION = (".jsonl", ".ndjson")  # read in runs of lines
+ONE_RUN = 4 * 1024 * 1024  # a collection up to this size is one job
+MAINTAIN_EVERY = 32  # commits
+READER = __version__.encode()
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The clock of those who bring none."""
+    return datetime.now(UTC)
+
+
+def ingest(
+    paths: Sequence[str],
+    settings: Settings,
+    index: str | os.PathLike[str],
+    options: IngestOptions = IngestOptions(),  # noqa: B008 - frozen
+    *,
+    explicit: Collection[str] | None = None,
+    stdin: BinaryIO | None = None,
+    listen: Listener = ignore_event,
+    now: Clock = utc_now,
+    tokenizer: Callable[[], Path] | None = None,
+    wait: float = lock.WAIT_SECONDS,
+) -> IngestReport:
+    """Bring the index in step with the files behind `paths`; makes it if it is not there.
+
+    `explicit`: dotted names of the settings that the user set (see `schema.guard`). `stdin` is what the path `-` reads.
+    `tokenizer` gives the file of cl100k_base, and is called only where the chunking counts tokens. `wait`: seconds for
+    another writer. An event that says so many bytes are done comes after their commit.
+    Raises: UsageError, IndexUnusable, IndexLocked, RagcliError (disk full). A file that can't be read raises nothing:
+    it is in the report.
+    """
+    started = time.perf_counter()
+    place = Path(os.path.abspath(index))  # noqa: PTH100 - Path.resolve would follow a link to the file
+    call = _Call(paths, settings, place, options, explicit, stdin, listen, now(), tokenizer)
+    skipped: list[Problem] = []
+    sources = _walk(call, skipped.append)
+    with schema.translated(place):
+        if options.dry_run:
+            result = _forecast(call, sources)
+        else:
+            _check_settings(call)
+            with lock.writing(place, wait=wait, on_wait=lambda who: listen(Event("waiting", detail=who))):
+                result = _write(call, sources)
+    seconds = time.perf_counter() - started
+    return msgspec.structs.replace(result, seconds=seconds, index=str(place), skipped=(*skipped, *result.skipped))
+
+
+class _Call(msgspec.Struct, frozen=True):
+    """What `ingest` was called with; `now` is the time of the call."""
+
+    paths: Sequence[str]
+    settings: Settings
+    place: Path
+    options: IngestOptions
+    explicit: Collection[str] | None
+    stdin: BinaryIO | None
+    listen: Listener
+    now: datetime
+    tokenizer: Callable[[], Path] | None
+
+    @property
+    def below(self) -> list[str]:
+        """The paths as the walk spells them."""
+        return [os.path.realpath(path) for path in self.paths if path != "-"]
+
+    def preparation(self, settings: Settings) -> Preparation:
+        """What workers need to know."""
+        counts_tokens = settings.chunking.unit == "tokens" or settings.chunking.strategy == "token"
+        return Preparation(
+            index=str(self.place),
+            chunking=settings.chunking,
+            analyzer=settings.analyzer,
+            bm25=settings.bm25,
+            max_file_bytes=settings.ingest.max_file_bytes,
+            rules=settings.ingest.tags,
+            tokenizer=str(self.tokenizer()) if self.tokenizer and counts_tokens else None,
+        )
+
+    def compared(self, db: schema.Connection | None, report: Callable[[Problem], None]) -> Comparison:
+        """The comparison of what the index knows with what the walk finds."""
+        return Comparison(
+            documents.known(db) if db else {},
+            partial(documents.source, db),  # type: ignore[arg-type]  # called for what is known only
+            rules=self.settings.ingest.tags,
+            run_tags=self.options.tags,
+            checksum=self.options.checksum,
+            reader=READER,
+            report=report,
+        )
+
+
+def _walk(call: _Call, report: Callable[[Problem], None]) -> Iterator[Source]:
+    """The sources, without the index's own files. A path that is not there raises now, before anything is opened."""
+    if not call.paths:
+        return iter(())
+    from ragcli.read.walk import walk
+
+    real = os.path.realpath(call.place)
+    own = {real, f"{real}-wal", f"{real}-shm", str(lock.lock_path(real))}
+    folder = call.place.parent if call.place.parent.name == ".ragcli" else None
+    found = walk(call.paths, call.settings.ingest, report=report, index_folder=folder)
+    return (source for source in found if source.location not in own)
+
+
+def _check_settings(call: _Call) -> None:
+    """Raise what is wrong with chunking and analyzer before an index is made."""
+    Tools(call.preparation(call.settings))
+
+
+# --------------------------------------------------------------------------------------------------------- a dry run
+
+
+def _forecast(call: _Call, sources: Iterator[Source]) -> IngestReport:
+    """What an ingest would do, file by file. Opens the index for reading, if there is one; makes none."""
+    if call.options.reset or not call.place.exists():
+        return _planned(call, sources, None)
+    with closing(schema.open_reader(call.place)) as db:
+        schema.guard(db, call.settings, call.explicit)
+        _numbers(db, call.options.delete)
+        return _planned(call, sources, db)
+
+
+def _planned(call: _Call, sources: Iterator[Source], db: schema.Connection | None) -> IngestReport:
+    skipped: list[Problem] = []
+    comparison = call.compared(db, skipped.append)
+    plan = [(_state(item), item.source.location) for item in comparison.items(sources)]
+    plan += [("unchanged", location) for location in comparison.unchanged]
+    plan = sorted(set(plan), key=itemgetter(1))
+    gone, _ = comparison.gone(call.below)
+    plan += [("removed", location) for location in gone if call.options.prune]
+    plan += [("removed", name) for name in call.options.delete]
+    states = [state for state, _ in plan]
+    return IngestReport(
+        added=states.count("new"), changed=states.count("changed"), unchanged=states.count("unchanged"),
+        removed=states.count("removed"), plan=tuple(plan), skipped=tuple(skipped),
+        warnings=() if call.options.prune else tuple(_of_gone(len(gone))),
+    )  # fmt: skip
+
+
+def _state(item: Item) -> str:
+    return "unchanged" if item.state == "touched" else item.state
+
+
+def _of_gone(gone: int) -> list[str]:
+    if not gone:
+        return []
+    files, are = ("file is", "is") if gone == 1 else ("files are", "are")
+    return [f"{gone} {files} gone, and {are} kept in the index: --prune removes what is gone"]
+
+
+def _numbers(db: schema.Connection, names: Sequence[str]) -> list[int]:
+    """The rows of these documents. Raises: UsageError for one that is not there."""
+    found = documents.numbers(db, names)
+    for name in names:
+        if name not in found:
+            near = did_you_mean(name, documents.some_names(db))
+            raise UsageError(f"no document {name!r} in the index{near}", "nothing was removed")
+    return list(found.values())
+
+
+# -------------------------------------------------------------------------------------------------------- a real one
+
+
+def _write(call: _Call, sources: Iterator[Source]) -> IngestReport:
+    if call.options.reset:
+        schema.wipe(call.place)
+    with closing(schema.open_writer(call.place)) as db:
+        run = _Run(db, _adopt(db, call), call)
+        run.read(sources)
+        run.remove_gone()
+        run.tidy()
+        return run.report()
+
+
+def _adopt(db: schema.Connection, call: _Call) -> Settings:
+    """The settings in force: of an index that was built before its own, else these, which it remembers from now on."""
+    if not schema.is_new(db):
+        return schema.guard(db, call.settings, call.explicit)
+    with schema.transaction(db):
+        made = documents.iso(int(call.now.timestamp()))
+        schema.remember(db, call.settings, now=made, by=f"ragcli {__version__}")
+    return call.settings
+
+
+class _Run:
+    """The state of one ingest: what it writes with, and what it found."""
+
+    def __init__(self, db: schema.Connection, settings: Settings, call: _Call) -> None:
+        from ragcli.text import Analyzer
+
+        self.db = db
+        self.settings = settings
+        self.call = call
+        self.changes = db.total_changes
+        rows = _numbers(db, call.options.delete)
+        terms = Analyzer(settings.analyzer).terms
+        rules = rules_digest(call.settings.ingest.tags)
+        now_ns = int(call.now.timestamp() * 1e9)
+        self.committer = Committer(db, terms, now_ns=now_ns, rules=rules, reader=READER)
+        if rows:
+            self.committer.delete(rows)
+        self.comparison = call.compared(db, self.committer.tally.skipped.append)
+        self.touched: list[Item] = []
+        self.numbers = count()
+
+    def read(self, sources: Iterator[Source]) -> None:
+        """Take in what is new or changed."""
+        batches = _batches(self._jobs(sources))
+        workers = self.settings.ingest.workers or os.cpu_count() or 1
+        results = prepared(batches, self.call.preparation(self.settings), workers=workers)
+        with closing(results):  # type: ignore[type-var]  # a generator, whichever way it works
+            for number, result in enumerate(results, 1):
+                self._commit(result)
+                if number % MAINTAIN_EVERY == 0:
+                    postings.maintain(self.db, self.call.listen)
+        self.committer.touch(self.touched)
+
+    def _commit(self, result: Prepared) -> None:
+        path = self.committer.open[result.parts[-1].number].item.source.relative
+        self.committer.write(result)
+        self.call.listen(Event(stage="reading", done=self.committer.tally.bytes, unit="bytes", detail=path))
+
+    def _jobs(self, sources: Iterator[Source]) -> Iterator[Job]:
+        named = (self._named(source) for source in sources)
+        for item in self.comparison.items(named):
+            if item.state == "touched":
+                self.touched.append(item)
+                continue
+            number = next(self.numbers)
+            self.committer.open[number] = Open(item, item.row is not None)
+            job = Job(number=number, source=item.source, known=item.row.id if item.row else None, tags=item.tags)
+            yield from self._runs(job)
+
+    def _named(self, source: Source) -> Source:
+        """Standard input is called what --name says."""
+        if source.location != "-":
+            return source
+        name = self.call.options.name or "stdin"
+        return msgspec.structs.replace(source, relative=name, location=STDIN + name, size=-1)
+
+    def _runs(self, job: Job) -> Iterator[Job]:
+        """A file is one job, read where it is worked on; a large collection, and standard input, come in runs."""
+        piped = job.source.location.startswith(STDIN)
+        if not piped and (job.source.size <= ONE_RUN or not job.source.relative.lower().endswith(COLLECTION)):
+            yield job
+            return
+        from ragcli.read.load import requests
+
+        opened = msgspec.structs.replace(job.source, location="-") if piped else job.source
+        if piped and self.call.stdin is None:
+            raise UsageError("there is no standard input to read", "name a file, or pipe something in")
+        found = requests(opened, max_bytes=self.settings.ingest.max_file_bytes, stdin=self.call.stdin)
+        yield from self._numbered(job, self._checked(job, found))
+
+    def _checked(self, job: Job, found: Iterator[ReadRequest | Problem]) -> Iterator[ReadRequest]:
+        """The runs; a failure on the way ends the collection and is told at its end."""
+        try:
+            for one in found:
+                if isinstance(one, Problem):
+                    self.committer.tally.failed.append(one)
+                else:
+                    yield msgspec.structs.replace(one, source=job.source)
+        except ReadError as error:
+            self.committer.open[job.number].failure = Problem(job.source.location, error.kind, error.message)
+
+    def _numbered(self, job: Job, found: Iterator[ReadRequest]) -> Iterator[Job]:
+        """One job a run. The last one carries the digest of the whole; so it must be known to be the last."""
+        digest = documents.new_digest()
+        request = next(found, ReadRequest(source=job.source, data=b""))
+        while True:
+            digest.update(request.data)
+            following = next(found, None)
+            last = following is None
+            yield msgspec.structs.replace(job, request=request, last=last, hash=digest.digest() if last else None)
+            if following is None:
+                return
+            request = following
+
+    def remove_gone(self) -> None:
+        """Sources below the paths of this run whose files are not there any more: removed, or told."""
+        gone, left_out = self.comparison.gone(self.call.below)
+        warnings = self.committer.tally.warnings
+        if not self.call.options.prune:
+            warnings += _of_gone(len(gone))
+        elif gone:
+            self.committer.forget(list(gone.values()))
+        if self.call.options.prune and left_out:
+            warnings.append(
+                f"{left_out} indexed files are left out by the rules now, and are kept: --delete ID removes"
+            )
+
+    def tidy(self) -> None:
+        """Leave a compact file: posting lists joined, statistics fresh, the log written back. Nothing if unchanged."""
+        if self.db.total_changes == self.changes:
+            return
+        postings.maintain(self.db, self.call.listen)
+        schema.tidy(self.db)
+
+    def report(self) -> IngestReport:
+        """The sum of it."""
+        tally = self.committer.tally
+        return IngestReport(
+            added=tally.added, changed=tally.changed, unchanged=tally.unchanged + self._untouched(),
+            removed=tally.removed, chunks=tally.chunks, bytes=tally.bytes, skipped=tuple(tally.skipped),
+            failed=tuple(tally.failed), warnings=tuple(tally.warnings),
+        )  # fmt: skip
+
+    def _untouched(self) -> int:
+        """Documents of the files that were not read."""
+        unchanged = self.comparison.unchanged
+        if self.db.total_changes == self.changes and len(unchanged) == len(self.comparison.known):
+            return documents.total(self.db)
+        counts = documents.totals(self.db)
+        return sum([counts.get(number, 0) for number in unchanged.values()])
+
+
+def _batches(jobs: Iterator[Job]) -> Iterator[Jobs]:
+    """Jobs in their order, in batches of about the same work."""
+    batch: list[Job] = []
+    cost = 0
+    for job in jobs:
+        batch.append(job)
+        cost += _cost(job)
+        if cost >= BATCH_COST or len(batch) == BATCH_FILES:
+            yield tuple(batch)
+            batch, cost = [], 0
+    if batch:
+        yield tuple(batch)
+
+
+def _cost(job: Job) -> int:
+    if job.request is not None:
+        return len(job.request.data)
+    return FILE_COST + job.source.size * (PDF_COST if job.source.relative.lower().endswith(".pdf") else 1)

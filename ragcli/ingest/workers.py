@@ -1,0 +1,161 @@
+"""Batches through `prepare`, in the order given: in this process while there is little to do, else on all cores.
+
+Workers are spawned, not forked: an open SQLite connection must not be carried into a child
+(https://sqlite.org/howtocorrupt.html, 2.6). They end with the process that started them, also when that is killed.
+A worker that dies on a file (a parser's crash in C) costs that file only. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import chain, islice
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ragcli.ingest.prepare import Job, Part, Preparation, Prepared, Tools, prepare
+from ragcli.types import Problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+Jobs = tuple[Job, ...]
+
+
+def prepared(batches: Iterator[Jobs], preparation: Preparation, *, workers: int) -> Iterator[Prepared]:
+    """What comes of each batch, in order. Worker processes start when there is more than one batch to begin with."""
+    first = list(islice(batches, 2))
+    everything = chain(first, batches)
+    if workers < 2 or len(first) < 2:
+        return _here(everything, preparation)
+    return _Pool(preparation, workers).run(everything)
+
+
+def _here(batches: Iterator[Jobs], preparation: Preparation) -> Iterator[Prepared]:
+    tools = Tools(preparation)
+    try:
+        for batch in batches:
+            left = batch
+            while left:
+                result = prepare(left, tools)
+                left = result.remaining
+                yield result
+    finally:
+        tools.close()
+
+
+class _Pool:
+    """Worker processes and the batches that are with them."""
+
+    def __init__(self, preparation: Preparation, workers: int) -> None:
+        self.encoded = pickle.dumps(preparation)
+        self.workers = workers
+        self.pool = _start(workers)
+        self.waiting: deque[tuple[Jobs, Future[Prepared]]] = deque()
+
+    def run(self, batches: Iterator[Jobs]) -> Iterator[Prepared]:
+        try:
+            for batch in batches:
+                self.waiting.append((batch, self._submit(batch)))
+                if len(self.waiting) > self.workers:  # what waits here is what bounds the memory
+                    yield from self._next()
+            while self.waiting:
+                yield from self._next()
+        finally:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, batch: Jobs) -> Future[Prepared]:
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            with _without_main():
+                return self.pool.submit(_work, batch, self.encoded)
+        except BrokenProcessPool as error:  # it broke while this batch was on its way: `_next` mends it
+            future: Future[Prepared] = Future()
+            future.set_exception(error)
+            return future
+
+    def _next(self) -> Iterator[Prepared]:
+        from concurrent.futures.process import BrokenProcessPool
+
+        batch, future = self.waiting.popleft()
+        try:
+            result = future.result()
+        except BrokenProcessPool:
+            yield from self._mend(batch)
+            return
+        if result.remaining:
+            self.waiting.appendleft((result.remaining, self._submit(result.remaining)))
+        yield result
+
+    def _mend(self, batch: Jobs) -> Iterator[Prepared]:
+        """A worker died. Try the batch's sources one by one; those that kill their worker are reported."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        for job in batch:
+            yield _alone(job, self.encoded)
+        self.pool = _start(self.workers)
+        self.waiting = deque((batch, self._submit(batch)) for batch, _ in self.waiting)
+
+
+def _alone(job: Job, encoded: bytes) -> Prepared:
+    from concurrent.futures.process import BrokenProcessPool
+
+    with _start(1) as pool:
+        try:
+            with _without_main():
+                future = pool.submit(_work, (job,), encoded)
+            return future.result()
+        except BrokenProcessPool:
+            failure = Problem(job.source.location, "crashed", "the process that read it died")
+            return Prepared(parts=[Part(number=job.number, last=job.last, failure=failure)], segments=[])
+
+
+def _start(workers: int) -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the caller's `__main__` while workers start: they would run it again, and need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _end_with_parent() -> None:
+    """In a worker: leave Ctrl-C to the parent, and go when it goes, however it does."""
+    import gc
+    import os
+    import signal
+    import threading
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    gc.set_threshold(100_000, 20, 100)  # a batch holds a million small objects and no cycles: looking costs a tenth
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _work(batch: Sequence[Job], encoded: bytes) -> Prepared:
+    return prepare(batch, _tools(encoded))
+
+
+@cache
+def _tools(encoded: bytes) -> Tools:
+    preparation: Preparation = pickle.loads(encoded)  # noqa: S301 - from our own parent process
+    return Tools(preparation)

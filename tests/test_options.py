@@ -1,0 +1,111 @@
+"""Every setting with a range: what lies outside is refused, from Python and from the shell, in the same words (R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf, nan
+from typing import Any
+
+import msgspec
+import pytest
+
+from ragcli.cli import main
+from ragcli.errors import OptionError
+from ragcli.options import RetrievalOptions, Settings
+
+MILLION = "1 to 1000000"
+RANGES: dict[str, tuple[str, list[float]]] = {
+    "ingest.max_file_bytes": ("1 byte to 1 TiB", [0, -1, 2**40 + 1]),
+    "ingest.workers": ("0 (one a core) to 256", [-1, 257]),
+    "chunking.size": ("1 or more", [0, -5]),
+    "chunking.overlap": ("0 or more", [-1]),
+    "bm25.k1": ("0 to 1000", [-0.1, 1000.5, nan, inf]),
+    "bm25.b": ("0 to 1", [-0.1, 1.1, nan, -inf]),
+    "retrieval.top_k": (MILLION, [0, -3, 1_000_001]),
+    "retrieval.min_score": ("-1 to 1", [-1.1, 1.1, nan, inf]),
+    "retrieval.per_document": (MILLION, [0, 1_000_001]),
+    "retrieval.candidate_multiplier": ("1 to 1000", [0, 1001]),
+    "retrieval.candidate_count": (MILLION, [0, 1_000_001]),
+}
+CASES = [(key, value, allowed) for key, (allowed, values) in RANGES.items() for value in values]
+FLAGS = {
+    "ingest.workers": ("ingest", ".", "--workers"),
+    "chunking.size": ("ingest", ".", "--chunk-size"),
+    "chunking.overlap": ("ingest", ".", "--chunk-overlap"),
+    "retrieval.top_k": ("query", "x", "--top-k"),
+    "retrieval.min_score": ("query", "x", "--min-score"),
+    "retrieval.per_document": ("query", "x", "--per-document"),
+}
+
+
+def sections() -> Iterator[tuple[str, Any]]:
+    for field in msgspec.structs.fields(Settings):
+        yield field.name, type(field.default)
+
+
+def made_with(key: str, value: object) -> Any:
+    section, _, name = key.partition(".")
+    return dict(sections())[section](**{name: value})
+
+
+def test_every_number_has_its_range_here() -> None:
+    numbers = {
+        f"{section}.{field.name}"
+        for section, struct in sections()
+        for field in msgspec.structs.fields(struct)
+        if field.type in {int, float, int | None, float | None}
+    }
+    assert numbers == set(RANGES)
+
+
+@pytest.mark.spec("R1")
+@pytest.mark.parametrize(("key", "value", "allowed"), CASES)
+def test_from_python_it_is_a_value_error_with_option_value_and_range(key: str, value: float, allowed: str) -> None:
+    with pytest.raises(ValueError, match="is out of range") as caught:
+        made_with(key, value)
+    error = caught.value
+    assert isinstance(error, OptionError)
+    assert (error.option, repr(error.value), error.allowed) == (key, repr(value), allowed)
+    assert error.message == f"{key} = {value!r} is out of range: {allowed}"
+
+
+@pytest.mark.spec("R1", "C9")
+@pytest.mark.parametrize(("key", "value", "allowed"), [case for case in CASES if case[0] in FLAGS])
+def test_from_a_flag_it_is_exit_code_2(
+    key: str, value: float, allowed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *command, flag = FLAGS[key]
+    assert main([*command, f"{flag}={value}"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"error: {key} = {value!r} is out of range: {allowed}\n")
+
+
+@pytest.mark.spec("R1", "C9")
+@pytest.mark.parametrize(("key", "value", "allowed"), CASES)
+def test_from_the_environment_it_is_exit_code_2(
+    key: str, value: float, allowed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable = f"RAGCLI_{key.upper().replace('.', '__')}"
+    monkeypatch.setenv(variable, str(value))
+    assert main(["query", "x"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"error: {variable}: {key} = {value!r} is out of range: {allowed}\n")
+
+
+@pytest.mark.spec("R1")
+@pytest.mark.parametrize("key", RANGES)
+def test_the_default_is_within_its_range(key: str) -> None:
+    section, _, name = key.partition(".")
+    default = getattr(getattr(Settings(), section), name)
+    if default is not None:
+        made = made_with(key, default)
+        assert getattr(made, name) == default
+
+
+@pytest.mark.spec("R1")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, 5 * 3), ({"candidate_count": 2}, 5), ({"candidate_count": 40}, 40), ({"top_k": 7}, 7 * 3)],
+)
+def test_an_arm_gives_the_stages_enough_for_a_page(options: dict[str, int], expected: int) -> None:
+    assert RetrievalOptions(**options).candidates == expected  # type: ignore[arg-type]
