@@ -21,13 +21,14 @@ from tests import indexes
 SCRIPT = """
 import sys
 from contextlib import closing
-from ragcli.ingest import ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest, prepare, run, workers
 from ragcli.options import IngestSettings, Settings
 from ragcli.store.sqlite import schema
 from ragcli.types import IngestOptions
 from ragcli.read import load
 
 index, corpus, workers, prune = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "prune"
+commit.GROUP_SECONDS = commit.GROUP_SHARE = 0.0
 run.BATCH_COST, run.FILE_COST, run.ONE_RUN, run.MAINTAIN_EVERY, load.RUN = 12_000, 256, 20_000, 3, 8_000
 
 def count(event):

@@ -15,9 +15,9 @@ from random import Random
 
 import pytest
 
-from ragcli.ingest import ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest, prepare, run, workers
 from ragcli.options import IngestSettings, Settings
-from ragcli.store.sqlite import postings
+from ragcli.store.sqlite import merging
 from ragcli.types import Event
 from tests import indexes
 
@@ -65,7 +65,8 @@ def test_four_times_the_corpus_takes_no_more_memory(
     monkeypatch.setattr(run, "BATCH_COST", 60_000)
     monkeypatch.setattr(run, "ONE_RUN", 60_000)
     monkeypatch.setattr("ragcli.read.load.RUN", 60_000)
-    monkeypatch.setattr(postings, "FLUSH_BYTES", 60_000)
+    monkeypatch.setattr(merging, "SLICE", 30_000)
+    monkeypatch.setattr(commit, "GROUP_CHUNKS", 40)
     small, large = corpus(tmp_path / "small", SMALL), corpus(tmp_path / "large", LARGE)
     peak(tmp_path / "first.db", small)  # what is imported and cached once
     before, after = peak(tmp_path / "small.db", small), peak(tmp_path / "large.db", large)

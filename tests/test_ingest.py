@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ragcli.errors import UsageError
-from ragcli.ingest import ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest, prepare, run, workers
 from ragcli.options import ChunkingSettings, IngestSettings, Settings
 from ragcli.read import formats
 from ragcli.types import Document, Event, IngestOptions, Problem, ReadRequest
@@ -217,7 +217,8 @@ def test_a_guess_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.spec("I34", "I39")
 @pytest.mark.parametrize("cores", [1, 2])
-def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+@pytest.mark.parametrize("together", [1, 40, 10_000])
+def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, together: int) -> None:
     corpus = tmp_path / "corpus"
     make_corpus(corpus, 3)
     indexes.take_in(tmp_path / "whole.db", corpus)
@@ -225,9 +226,10 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(run, "ONE_RUN", 20_000)
     monkeypatch.setattr("ragcli.read.load.RUN", 8_000)
     monkeypatch.setattr(prepare, "CHUNKS", 12)
+    monkeypatch.setattr(commit, "GROUP_CHUNKS", together)
     many = Settings(ingest=IngestSettings(workers=cores))
     indexes.take_in(tmp_path / "parts.db", corpus, settings=many)
-    assert indexes.rows(tmp_path / "parts.db", "SELECT max(id) FROM segments") > [(3,)]
+    assert (indexes.rows(tmp_path / "parts.db", "SELECT max(id) FROM segments") > [(3,)]) == (together < 10_000)
     indexes.same(tmp_path / "whole.db", tmp_path / "parts.db", QUERIES)
     change_corpus(corpus, 3)
     indexes.take_in(tmp_path / "parts.db", corpus, settings=many, prune=True)
@@ -272,10 +274,12 @@ def test_an_event_comes_after_its_commit(tmp_path: Path, monkeypatch: pytest.Mon
     index = tmp_path / "i.db"
     docs = indexes.write(tmp_path / "docs", {f"{n}.md": f"number {n}\n" for n in range(6)})
     monkeypatch.setattr(run, "BATCH_COST", 10)
+    monkeypatch.setattr(commit, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(commit, "GROUP_SHARE", 0.0)
     seen: list[tuple[int, int]] = []
 
     def listen(event: Event) -> None:
-        if event.stage == "reading":
+        if event.stage == "saved":
             seen.append((event.done, indexes.rows(index, "SELECT count(*) FROM documents")[0][0]))
 
     ingest([str(docs)], Settings(), index, IngestOptions(), listen=listen)

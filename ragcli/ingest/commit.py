@@ -1,4 +1,4 @@
-"""A prepared batch into the index: one transaction, in which ids are settled and what it replaces goes (I6, I34, I35).
+"""Prepared batches into the index: transactions in which ids are settled and what they replace goes (I6, I34, I35).
 
 A document keeps its id for ever. Where two sources claim one, the later gets the name of its root in front, then more
 parents, then `~2`, `~3`. Analyses nothing but what is deleted; reads no file.
@@ -6,21 +6,28 @@ parents, then `~2`, `~3`. Analyses nothing but what is deleted; reads no file.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import count
+from types import TracebackType
 from typing import NamedTuple
 
 import msgspec
 
 from ragcli.ingest.plan import SKIPS, Item
 from ragcli.ingest.prepare import Part, Prepared, duplicate
-from ragcli.store.sqlite import documents, postings, tags
+from ragcli.store.sqlite import documents, tags
 from ragcli.store.sqlite.documents import Batch, Existing, NewDocument, Terms
+from ragcli.store.sqlite.postings import Segment
 from ragcli.store.sqlite.schema import Connection
+from ragcli.store.sqlite.segments import allocate
 from ragcli.types import Problem, Source
 
 AT_ONCE = 10_000  # documents deleted in one transaction
+GROUP_SECONDS = 2.0  # at least so long between two commits …
+GROUP_SHARE = 0.2  # … and so much of the time since the beginning
+GROUP_CHUNKS = 262_144  # or so many chunks: their postings, some 80 MB, wait in memory for the commit
 SETTLED_NS = 20_000_000  # a file written this shortly before may be written again within the same tick of its clock
 
 
@@ -57,29 +64,70 @@ class Committer:
         self.open: dict[int, Open] = {}
         self.first_new = documents.first_free(db)
         self.settled = bytearray(self.first_new)  # a flag for each older document that this run found again
+        self._clock = time.monotonic
+        self._start = self._since = self._clock()
+        self._group: ExitStack | None = None  # the transaction under way, the batch it writes with, its chunks
+        self._batch: Batch | None = None
+        self._held = 0
 
     def batch(self) -> AbstractContextManager[Batch]:
         """A transaction."""
         return documents.batch(self.db, self.terms, now=self.now_ns // 1_000_000_000)
 
-    def write(self, prepared: Prepared) -> None:
-        """Commit the batch: when this returns, it is in the index for good."""
+    def __enter__(self) -> Committer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Commit what was taken; after an error, leave the index as it was after the last commit."""
+        if error is None:
+            self.commit()
+        elif self._group is not None:
+            self._group.__exit__(kind, error, at)
+
+    def take(self, prepared: Prepared) -> bool:
+        """Write the batch into the transaction that is under way; True when that was committed with it.
+
+        Batches are committed together, since their postings then become one segment: every few seconds at first, less
+        often the longer the ingest has gone on, so that a kill loses at most a fixed share of the work.
+        """
+        batch = self._begun()
         late: list[tuple[Part, list[int]]] = []
-        with self.batch() as batch:
-            places = _Places(self.db, prepared.segments)
-            ids = _Ids(batch, prepared, self.open)
-            for part in prepared.parts:
-                gone = self._put(part, _Write(batch, places, ids))
-                if len(gone) > AT_ONCE and part.last:
-                    late.append((part, gone))
-                else:
-                    batch.delete(gone)
-                    self._settle(part, batch)
-            batch.flush(places.segments)
+        places = _Places(self.db, prepared.segments)
+        ids = _Ids(batch, prepared, self.open)
+        for part in prepared.parts:
+            gone = self._put(part, _Write(batch, places, ids))
+            if len(gone) > AT_ONCE and part.last:
+                late.append((part, gone))
+            else:
+                batch.delete(gone)
+                self._settle(part, batch)
+        batch.flush(places.segments)
+        self._held += sum(segment.chunks for segment in prepared.segments)
+        if not (late or self._is_due()):
+            return False
+        self.commit()
         for part, gone in late:
             self.remove(gone)
             with self.batch() as batch:
                 self._settle(part, batch)
+        return True
+
+    def _begun(self) -> Batch:
+        if self._batch is None:
+            self._group = ExitStack()
+            self._batch = self._group.enter_context(self.batch())
+            self._since = self._clock()
+        return self._batch
+
+    def _is_due(self) -> bool:
+        now = self._clock()
+        return self._held >= GROUP_CHUNKS or now - self._since >= max(GROUP_SECONDS, GROUP_SHARE * (now - self._start))
+
+    def commit(self) -> None:
+        """When this returns, all that was taken is in the index for good."""
+        if self._group is not None:
+            group, self._group, self._batch, self._held = self._group, None, None, 0
+            group.close()
 
     def remove(self, rows: Sequence[int]) -> None:
         """Delete documents, in transactions of a bearable size."""
@@ -214,8 +262,8 @@ class _Write(NamedTuple):
 class _Places:
     """Chunk ids for the documents of a batch, in their order: each document's are consecutive."""
 
-    def __init__(self, db: Connection, segments: Sequence[postings.Segment]) -> None:
-        self.segments = [(postings.allocate(db, segment.chunks), segment) for segment in segments]
+    def __init__(self, db: Connection, segments: Sequence[Segment]) -> None:
+        self.segments = [(allocate(db, segment.chunks), segment) for segment in segments]
         self._at = 0
         self._used = 0
 

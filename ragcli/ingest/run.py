@@ -26,7 +26,7 @@ from ragcli.ingest.plan import Comparison, Item, rules_digest
 from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools
 from ragcli.ingest.workers import Jobs, prepared
 from ragcli.options import Settings
-from ragcli.store.sqlite import documents, lock, postings, schema
+from ragcli.store.sqlite import documents, lock, merging, schema
 from ragcli.store.sqlite.documents import STDIN
 from ragcli.types import (
     Event,
@@ -73,7 +73,7 @@ def ingest(
 
     `explicit`: dotted names of the settings that the user set (see `schema.guard`). `stdin` is what the path `-` reads.
     `tokenizer` gives the file of cl100k_base, and is called only where the chunking counts tokens. `wait`: seconds for
-    another writer. An event that says so many bytes are done comes after their commit.
+    another writer. The event "saved" comes after the commit of so many bytes.
     Raises: UsageError, IndexUnusable, IndexLocked, RagcliError (disk full). A file that can't be read raises nothing:
     it is in the report.
     """
@@ -256,17 +256,23 @@ class _Run:
         batches = _batches(self._jobs(sources))
         workers = self.settings.ingest.workers or os.cpu_count() or 1
         results = prepared(batches, self.call.preparation(self.settings), workers=workers)
-        with closing(results):  # type: ignore[type-var]  # a generator, whichever way it works
-            for number, result in enumerate(results, 1):
-                self._commit(result)
-                if number % MAINTAIN_EVERY == 0:
-                    postings.maintain(self.db, self.call.listen)
+        commits = 0
+        with closing(results), self.committer:  # type: ignore[type-var]  # a generator, whichever way it works
+            for result in results:
+                commits += self._take(result)
+                if commits == MAINTAIN_EVERY:
+                    merging.maintain(self.db, self.call.listen)
+                    commits = 0
         self.committer.touch(self.touched)
 
-    def _commit(self, result: Prepared) -> None:
+    def _take(self, result: Prepared) -> bool:
         path = self.committer.open[result.parts[-1].number].item.source.relative
-        self.committer.write(result)
-        self.call.listen(Event(stage="reading", done=self.committer.tally.bytes, unit="bytes", detail=path))
+        committed = self.committer.take(result)
+        done = self.committer.tally.bytes
+        self.call.listen(Event(stage="reading", done=done, unit="bytes", detail=path))
+        if committed:
+            self.call.listen(Event(stage="saved", done=done, unit="bytes"))
+        return committed
 
     def _jobs(self, sources: Iterator[Source]) -> Iterator[Job]:
         named = (self._named(source) for source in sources)
@@ -341,7 +347,7 @@ class _Run:
         """Leave a compact file: posting lists joined, statistics fresh, the log written back. Nothing if unchanged."""
         if self.db.total_changes == self.changes:
             return
-        postings.maintain(self.db, self.call.listen)
+        merging.maintain(self.db, self.call.listen)
         schema.tidy(self.db)
 
     def report(self) -> IngestReport:

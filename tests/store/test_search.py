@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragcli.options import Bm25Settings
-from ragcli.store.sqlite import maxscore, maxscore_numpy, postings, postings_check
+from ragcli.store.sqlite import maxscore, maxscore_numpy, merging, postings, postings_check, segments
 from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Admission, Lists, Scorer, Search
 from ragcli.store.sqlite.search import KeywordIndex
@@ -29,7 +29,7 @@ class Corpus:
 
     def __init__(self, bm25: Bm25Settings | None = None) -> None:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
-        for statement in postings.TABLES:
+        for statement in segments.TABLES:
             self.db.execute(statement)
         self.db.execute("CREATE TABLE meta(key TEXT PRIMARY KEY, value)")
         self.db.execute("CREATE TABLE documents(id INTEGER PRIMARY KEY, document_id TEXT)")
@@ -46,14 +46,14 @@ class Corpus:
         for chunks in batches:
             inverter = postings.Inverter(self.bm25)
             lengths = [inverter.add(terms) for terms in chunks]
-            first = postings.allocate(self.db, len(chunks))
+            first = segments.allocate(self.db, len(chunks))
             parts.append((first, inverter.segment()))
             for number, terms, length in zip(itertools.count(first), chunks, lengths, strict=False):
                 # Names run against the order of ids, so that ties are seen to break by name.
                 self.db.execute("INSERT INTO documents VALUES (?, ?)", (number, name_of(number)))
                 self.db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?)", (number, number, length))
                 self.alive[number] = terms
-        postings.write_together(self.db, parts)
+        postings.write(self.db, parts)
         self._count()
 
     def delete(self, chunks: Sequence[int]) -> None:
@@ -142,7 +142,7 @@ def replay(corpus: Corpus, steps: Sequence[tuple[str, object]]) -> None:
             start, length = cast("tuple[int, int]", what)
             group = corpus.segments()[slice(start, start + length)]
             if group:
-                postings.merge(corpus.db, group)
+                merging.merge(corpus.db, group)
 
 
 @pytest.mark.spec("I32", "I31")
@@ -198,7 +198,7 @@ def test_long_lists_over_many_blocks_prune_without_loss(corpus: Corpus) -> None:
     corpus.add(batch(1), batch(2))
     corpus.add(batch(3))
     corpus.delete(dice.sample(sorted(corpus.alive), 700))
-    postings.merge(corpus.db, corpus.segments()[1:])
+    merging.merge(corpus.db, corpus.segments()[1:])
     for query in (["t1", "common"], ["t3", "t7", "t40", "common", "t1"], ["loud", "t2", "t2"], ["common"]):
         wanted = expected(corpus, query, 10, Bm25Settings())
         for kind in ("stdlib", "numpy"):
@@ -217,7 +217,7 @@ def test_maintenance_joins_small_segments_and_forgets_the_dead(corpus: Corpus) -
     for number in range(20):
         corpus.add([["a", f"x{number}"], ["b"]])
     corpus.delete([chunk for chunk in corpus.alive if chunk % 2])
-    postings.maintain(corpus.db, ignore_event)
+    merging.maintain(corpus.db, ignore_event)
     assert len(corpus.segments()) < 8
     assert corpus.db.execute("SELECT count(*) FROM terms WHERE term = 'b'").fetchone() == (0,)
     assert_same(

@@ -265,6 +265,7 @@ class Batch:
         self._chunks: list[tuple[object, ...]] = []
         self._tags: list[tuple[object, ...]] = []
         self._refused: list[tuple[int, NewDocument]] = []
+        self._segments: list[tuple[int, Segment]] = []
 
     def put_source(self, source: Source, **columns: object) -> int:
         """Insert the source, or update the given columns of it; gives its id."""
@@ -308,20 +309,26 @@ class Batch:
         self._refused.append((first_chunk, document))
 
     def flush(self, segments: Iterable[tuple[int, Segment]]) -> None:
-        """Write what was queued, and the segments, each from its first chunk id on."""
-        from ragcli.store.sqlite import postings  # not on the way of a query
-
+        """Write the rows that were queued. Their postings (each from its first chunk id on) wait for the `end`."""
         many = self.db.executemany
         many(f"INSERT INTO documents VALUES ({','.join('?' * 16)})", self._documents)  # noqa: S608
         many("INSERT INTO text_blocks VALUES (?, ?)", self._blocks)
         many(f"INSERT INTO chunks VALUES ({','.join('?' * 14)})", self._chunks)  # noqa: S608
         many("INSERT INTO metadata VALUES (?, ?, ?, ?)", self._tags)
-        for first, segment in segments:
-            postings.write(self.db, segment, first)
+        for queue in (self._documents, self._blocks, self._chunks, self._tags):
+            queue.clear()
+        self._segments += segments
+
+    def end(self) -> None:
+        """The last thing before the commit: the postings of all that came in, as one segment, and the counters."""
+        from ragcli.store.sqlite import postings
+
+        if self._segments:
+            postings.write(self.db, self._segments)
         for first, document in self._refused:
             self._take_out(self._terms_of(document.title, document.text, document.chunks, first))
-        for queue in (self._documents, self._blocks, self._chunks, self._tags, self._refused):
-            queue.clear()
+        self.db.executemany("UPDATE meta SET value = ?2 WHERE key = ?1", self.counts.items())
+        self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
 
     def _terms_of(
         self, title: str, text: str, chunks: Sequence[ChunkRow], first: int
@@ -397,11 +404,6 @@ class Batch:
         else:
             self.db.executemany("DELETE FROM sources WHERE id = ?", [(source,) for source in sources])
 
-    def save_counts(self) -> None:
-        """Bring `meta` in step; the last thing before the commit."""
-        self.db.executemany("UPDATE meta SET value = ?2 WHERE key = ?1", self.counts.items())
-        self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
-
 
 @contextmanager
 def batch(db: sqlite3.Connection, terms: Terms, *, now: int) -> Iterator[Batch]:
@@ -409,7 +411,7 @@ def batch(db: sqlite3.Connection, terms: Terms, *, now: int) -> Iterator[Batch]:
     with transaction(db):
         current = Batch(db, terms, now=now)
         yield current
-        current.save_counts()
+        current.end()
 
 
 # --------------------------------------------------------------------------------------------------------- fetching

@@ -8,7 +8,7 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING
 
 from ragcli.store.sqlite.layout import BLOCK, SATURATED
-from ragcli.store.sqlite.postings import PostingList, read_lists
+from ragcli.store.sqlite.merging import PostingList, read_lists
 
 if TYPE_CHECKING:
     import numpy as np

@@ -219,11 +219,11 @@ def _stamp(db: sqlite3.Connection) -> None:
 
 def create_tables(db: sqlite3.Connection) -> None:
     """Every table that is not there yet, and the counters at their start; inside the caller's transaction."""
-    from ragcli.store.sqlite import postings  # not on the way of a query
+    from ragcli.store.sqlite import segments  # not on the way of a query
 
     for statement in SCHEMA.split(";\n"):
         db.execute(statement)
-    for statement in postings.TABLES:
+    for statement in segments.TABLES:
         db.execute(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
     db.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", COUNTERS.items())
 
