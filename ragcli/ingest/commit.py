@@ -25,9 +25,9 @@ from ragcli.store.sqlite.segments import allocate
 from ragcli.types import Problem, Source
 
 AT_ONCE = 10_000  # documents deleted in one transaction
-GROUP_SECONDS = 2.0  # at least so long between two commits …
+GROUP_SECONDS = 5.0  # at least so long between two commits …
 GROUP_SHARE = 0.2  # … and so much of the time since the beginning
-GROUP_CHUNKS = 262_144  # or so many chunks: their postings, some 80 MB, wait in memory for the commit
+GROUP_CHUNKS = 131_072  # or so many chunks: their postings, some 40 MB, wait in memory for the commit
 SETTLED_NS = 20_000_000  # a file written this shortly before may be written again within the same tick of its clock
 
 
@@ -69,6 +69,7 @@ class Committer:
         self._group: ExitStack | None = None  # the transaction under way, the batch it writes with, its chunks
         self._batch: Batch | None = None
         self._held = 0
+        self._names: dict[str, str] = {}  # a term that many batches bring is kept once
 
     def batch(self) -> AbstractContextManager[Batch]:
         """A transaction."""
@@ -102,7 +103,9 @@ class Committer:
                 batch.delete(gone)
                 self._settle(part, batch)
         batch.flush(places.segments)
-        self._held += sum(segment.chunks for segment in prepared.segments)
+        for segment in prepared.segments:
+            self._held += segment.chunks
+            segment.terms[:] = map(self._names.setdefault, segment.terms, segment.terms)
         if not (late or self._is_due()):
             return False
         self.commit()
@@ -128,6 +131,7 @@ class Committer:
         if self._group is not None:
             group, self._group, self._batch, self._held = self._group, None, None, 0
             group.close()
+            self._names.clear()
 
     def remove(self, rows: Sequence[int]) -> None:
         """Delete documents, in transactions of a bearable size."""

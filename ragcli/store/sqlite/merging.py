@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FANOUT = 8  # so many segments of one size become one
 DEAD_SHARE = 0.25  # a segment with more dead chunks than this is rewritten
-SLICE = 4 * 1024 * 1024  # entries that a merge has in hand, at about 30 bytes each
+SLICE = 1024 * 1024  # entries that a merge has in hand, at about 30 bytes each
 
 
 def maintain(db: sqlite3.Connection, listen: Listener) -> None:

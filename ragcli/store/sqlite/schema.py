@@ -20,6 +20,7 @@ from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, Set
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
 VERSION = 1
 PAGE_SIZE = 8192
+SLACK = 0.1  # the share of free pages that may stay: the next ingest fills them
 BUSY_SECONDS = 10.0
 REBUILD = "rebuild it: ragcli ingest --reset PATH…"
 
@@ -159,6 +160,7 @@ def _prepare_writer(db: sqlite3.Connection, place: str) -> None:
     version = _version(db, place)
     if version is None:
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA cache_size = -65536")
@@ -317,7 +319,10 @@ def _is_ours(place: Path) -> bool:
 
 
 def tidy(db: sqlite3.Connection) -> None:
-    """Statistics fresh, and the log written back into the file: the end of a run that wrote something."""
+    """Statistics fresh, room given back, the log written back into the file: the end of a run that wrote something."""
+    (pages,), (free,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count"))
+    if free > SLACK * pages:  # what merges and deletes left over
+        db.execute("PRAGMA incremental_vacuum").fetchall()
     db.execute("PRAGMA analysis_limit = 400")
     db.execute("PRAGMA optimize")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
