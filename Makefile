@@ -27,6 +27,8 @@ $(VENV)/setup.stamp: pyproject.toml
 	@$(BIN)/python -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
 	  || $(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@# pip compiles what it installs, but nothing of an editable install
+	$(BIN)/python -m compileall -q ragcli
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/setup.stamp

@@ -2,7 +2,9 @@
 
 The public face. A name is imported when it is first used, so `import ragcli` costs next to nothing::
 
-    from ragcli import Pipeline, RetrievalOptions
+    from ragcli import Pipeline, RetrievalOptions, ingest_paths
+
+The function is not called `ingest`: that is the package it lives in, and a package hides a name of its parent.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
         RemoteError,
         UsageError,
     )
-    from ragcli.ingest import ingest
+    from ragcli.ingest import ingest_paths
     from ragcli.options import Condition, RetrievalOptions, Settings
     from ragcli.pipeline import Pipeline
     from ragcli.types import (
@@ -74,11 +76,11 @@ __all__ = [
     "Trace",
     "UsageError",
     "__version__",
-    "ingest",
+    "ingest_paths",
 ]
 
 _HOMES = {
-    "ragcli.ingest": ("ingest",),
+    "ragcli.ingest": ("ingest_paths",),
     "ragcli.options": ("Condition", "RetrievalOptions", "Settings"),
     "ragcli.pipeline": ("Pipeline",),
     "ragcli.types": (

@@ -627,6 +627,13 @@ def models_folder(environ: Mapping[str, str], home: Path | None) -> Path:
 
 def offline(environ: Mapping[str, str]) -> bool:
     """Whether nothing may be fetched: RAGCLI_OFFLINE or HF_HUB_OFFLINE is 1, true, yes or on."""
-    return any(
-        environ.get(name, "").lower() in {"1", "true", "yes", "on"} for name in ("RAGCLI_OFFLINE", "HF_HUB_OFFLINE")
-    )
+    return _is_on("RAGCLI_OFFLINE", environ) or _is_on("HF_HUB_OFFLINE", environ)
+
+
+def debug(environ: Mapping[str, str]) -> bool:
+    """Whether tracebacks are wanted, as by --debug: RAGCLI_DEBUG is 1, true, yes or on."""
+    return _is_on("RAGCLI_DEBUG", environ)
+
+
+def _is_on(name: str, environ: Mapping[str, str]) -> bool:
+    return environ.get(name, "").lower() in {"1", "true", "yes", "on"}

@@ -225,8 +225,20 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, object] = {}
 
 
+class DocumentLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored document in a list; `chunks` counts them."""
+
+    id: str
+    format: str
+    chunks: int
+    title: str
+
+
 class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored document with its chunks. `size` is the source's bytes, `characters` the length of `text`."""
+    """A stored document with its chunks. `characters` is the length of `text`, `size` its source's bytes.
+
+    `size` is None of standard input.
+    """
 
     id: str
     path: str
@@ -236,7 +248,7 @@ class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ingested_at: str | None
-    size: int
+    size: int | None
     characters: int
     first_line: int
     chunks: tuple[Chunk, ...]
@@ -256,7 +268,10 @@ class ChunkView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TermStat(msgspec.Struct, frozen=True, kw_only=True):
-    """One term of the index. `postings` are the first (chunk "id#index", frequency); `total` counts all of them."""
+    """One term of the index. `postings` are the first (chunk "id#index", frequency); `total` is how often it occurs.
+
+    `document_frequency` counts live chunks, the unit of `idf`; that of a term nobody has is ln(1 + (N + 0.5) / 0.5).
+    """
 
     term: str
     document_frequency: int
@@ -326,8 +341,8 @@ class Stage(Protocol):
 
 
 __all__ = [
-    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentView", "Drop", "Event", "Heading",
-    "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Metadata", "MetadataValue", "Problem", "Ranking",
-    "ReadRequest", "Reader", "Result", "Scalar", "Sequence", "Source", "Span", "Stage", "Stats", "Step", "TermStat",
-    "TermView", "Trace", "ignore_event",
+    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop", "Event",
+    "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Metadata", "MetadataValue",
+    "Problem", "Ranking", "ReadRequest", "Reader", "Result", "Scalar", "Sequence", "Source", "Span", "Stage", "Stats",
+    "Step", "TermStat", "TermView", "Trace", "ignore_event",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from tests import indexes
 SCRIPT = """
 import sys
 from contextlib import closing
-from ragcli.ingest import commit, ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest_paths, prepare, run, workers
 from ragcli.options import IngestSettings, Settings
 from ragcli.store.sqlite import schema
 from ragcli.types import IngestOptions
@@ -36,7 +36,8 @@ def count(event):
         print(db.execute("SELECT count(*) FROM documents").fetchone()[0], flush=True)
 
 print("begin", flush=True)
-ingest([corpus], Settings(ingest=IngestSettings(workers=workers)), index, IngestOptions(prune=prune), listen=count)
+settings = Settings(ingest=IngestSettings(workers=workers))
+ingest_paths([corpus], settings, index, IngestOptions(prune=prune), listen=count)
 print("end", flush=True)
 """
 

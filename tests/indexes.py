@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ragcli.ingest import ingest
+from ragcli.ingest import ingest_paths
 from ragcli.options import Bm25Settings, Settings
 from ragcli.store.sqlite import documents, schema, tags
 from ragcli.store.sqlite.check import check
@@ -23,7 +23,7 @@ def index_of(folder: Path) -> Path:
 
 
 def take_in(index: Path, *paths: Path | str, settings: Settings = DEFAULTS, **options: Any) -> IngestReport:
-    return ingest([str(path) for path in paths], settings, index, IngestOptions(**options))
+    return ingest_paths([str(path) for path in paths], settings, index, IngestOptions(**options))
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from ragcli.ingest import commit, ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest_paths, prepare, run, workers
 from ragcli.options import IngestSettings, Settings
 from ragcli.store.sqlite import merging
 from ragcli.types import Event
@@ -50,7 +50,7 @@ def peak(index: Path, docs: Path) -> int:
     gc.freeze()  # what is there already need not be looked through at every event
     tracemalloc.start()
     try:
-        ingest([str(docs)], ONE_WORKER, index, listen=collect)
+        ingest_paths([str(docs)], ONE_WORKER, index, listen=collect)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -92,6 +92,6 @@ def test_with_workers_a_few_batches_are_under_way(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(run, "BATCH_COST", 60_000)
     monkeypatch.setattr(run, "_batches", batches)
     docs = as_files(tmp_path / "docs", LARGE)
-    ingest([str(docs)], Settings(ingest=IngestSettings(workers=2)), tmp_path / "i.db", listen=listen)
+    ingest_paths([str(docs)], Settings(ingest=IngestSettings(workers=2)), tmp_path / "i.db", listen=listen)
     assert len(begun) > 20
     assert max(under_way) <= 3  # one with each worker, one to be written next

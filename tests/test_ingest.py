@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ragcli.errors import UsageError
-from ragcli.ingest import commit, ingest, prepare, run, workers
+from ragcli.ingest import commit, ingest_paths, prepare, run, workers
 from ragcli.options import ChunkingSettings, IngestSettings, Settings
 from ragcli.read import formats
 from ragcli.types import Document, Event, IngestOptions, Problem, ReadRequest
@@ -87,7 +87,7 @@ def test_what_the_rules_leave_out_now_is_not_gone(tmp_path: Path) -> None:
     only = Settings(ingest=IngestSettings(include=("*.md",)))
     report = indexes.take_in(index, docs, settings=only, prune=True)
     assert report.removed == 0
-    assert report.warnings == ("1 indexed files are left out by the rules now, and are kept: --delete ID removes",)
+    assert report.warnings == ("1 indexed file is left out by the rules now, and is kept: --delete ID removes",)
 
 
 @pytest.mark.spec("I34")
@@ -282,7 +282,7 @@ def test_an_event_comes_after_its_commit(tmp_path: Path, monkeypatch: pytest.Mon
         if event.stage == "saved":
             seen.append((event.done, indexes.rows(index, "SELECT count(*) FROM documents")[0][0]))
 
-    ingest([str(docs)], Settings(), index, IngestOptions(), listen=listen)
+    ingest_paths([str(docs)], Settings(), index, IngestOptions(), listen=listen)
     assert seen == [(9 * n, n) for n in range(1, 7)]
 
 
@@ -309,7 +309,7 @@ def test_a_collection_from_standard_input(tmp_path: Path) -> None:
     index = tmp_path / "i.db"
     for expected in ((2, 0), (0, 2)):
         data = io.BytesIO(b'{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n')
-        report = ingest(["-"], Settings(), index, IngestOptions(name="r.jsonl"), stdin=data)
+        report = ingest_paths(["-"], Settings(), index, IngestOptions(name="r.jsonl"), stdin=data)
         assert (report.added, report.unchanged) == expected
     assert indexes.ids(index) == ["a", "b"]
 
@@ -417,3 +417,15 @@ def test_messy_files(tmp_path: Path, shared: Path) -> None:
     assert {problem.path for problem in again.failed} == {problem.path for problem in first.failed}
     assert again.skipped == first.skipped
     assert indexes.faults(index) == []
+
+
+@pytest.mark.spec("I34")
+def test_indexed_files_that_the_rules_leave_out_now_are_counted_in_words(tmp_path: Path) -> None:
+    docs, index = indexes.write(tmp_path / "docs", {"a.txt": "x", "b.txt": "y", "c.txt": "z"}), tmp_path / "i.db"
+    indexes.take_in(index, docs)
+    for names, told in (
+        ("a.txt\n", "1 indexed file is left out by the rules now, and is kept: --delete ID removes"),
+        ("a.txt\nb.txt\n", "2 indexed files are left out by the rules now, and are kept: --delete ID removes"),
+    ):
+        (docs / ".ragignore").write_text(names)
+        assert indexes.take_in(index, docs, prune=True).warnings == (told,)

@@ -6,6 +6,7 @@ output. Knows no command: those are found by `app`, each in the file of its name
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -41,8 +42,11 @@ def _run(arguments: list[str]) -> int:
 
 
 def _asks_for_debug(arguments: list[str]) -> bool:
+    """By the flag, wherever it stands, or by RAGCLI_DEBUG; asked only when there is an error."""
+    from ragcli import config
+
     before_text = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--debug" in before_text
+    return "--debug" in before_text or config.debug(environ=os.environ)
 
 
 def _report(error: Exception, *, debug: bool) -> int:

@@ -13,6 +13,7 @@ import typer
 
 from ragcli.cli import inert, streams
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, begin, given
+from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
 from ragcli.options import ChunkingSettings, IngestSettings
 from ragcli.types import IngestOptions, IngestReport, Problem
@@ -237,11 +238,11 @@ def _confirm_reset(index: Path) -> None:
 
 def _run(session: Session, paths: tuple[str, ...], options: IngestOptions) -> IngestReport:
     from ragcli.cli import progress
-    from ragcli.ingest import ingest
+    from ragcli.ingest import ingest_paths
 
     stdin = sys.stdin.buffer if "-" in paths else None
     with progress.shown(quiet=session.common.quiet) as listen:
-        return ingest(
+        return ingest_paths(
             paths,
             session.settings,
             session.index_file,
@@ -308,8 +309,8 @@ def _summary(report: IngestReport, *, dry_run: bool) -> str:
     )
     parts = [changes, *_counted("skipped", report.skipped), *_counted("failed", report.failed)]
     if dry_run:
-        return "; ".join(["dry run, nothing written: " + parts[0], *parts[1:]])
-    parts.append(f"{report.chunks:,} chunks in {report.seconds:.1f} s")
+        return "; ".join(["dry run, nothing written: files " + parts[0], *parts[1:]])
+    parts.append(f"{counted(report.chunks, 'chunk')} in {report.seconds:.1f} s")
     return f"{'; '.join(parts)} -> {report.index}"
 
 

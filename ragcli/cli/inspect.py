@@ -18,6 +18,7 @@ SCHEMA = 1
 EXAMPLES = """
 Examples:
   ragcli inspect                             counts, sizes, settings
+  ragcli inspect --documents                 what there is: id, format, title
   ragcli inspect --document docs/leave.md    its metadata, chunks and text
   ragcli inspect --chunk 'docs/leave.md#3'   as the index sees it
   ragcli inspect --terms torque              document frequency, idf, postings
@@ -55,6 +56,9 @@ def command(
     *,
     stats: Annotated[
         bool, typer.Option("--stats", help="Counts, sizes, settings of the index.", rich_help_panel=VIEW)
+    ] = False,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="All documents: id, format, chunks, title.", rich_help_panel=VIEW)
     ] = False,
     document: Annotated[
         str | None,
@@ -94,7 +98,8 @@ def command(
     """Look into the index: figures, documents, chunks, terms, settings."""
     from pathlib import Path
 
-    asked = {"--stats": stats, "--document": document, "--chunk": chunk, "--terms": terms, "--check": check}
+    asked = {"--stats": stats, "--documents": documents, "--document": document, "--chunk": chunk, "--terms": terms}
+    asked["--check"] = check
     views_asked = [name for name, wanted in asked.items() if wanted not in {None, False}]
     if show_config or (config and not views_asked):
         views_asked.append("--config")
@@ -129,17 +134,18 @@ def _look(session: Session, view: str, subject: str) -> tuple[Mapping[str, Any],
         return _check(session)
     with session.open() as pipeline:
         inspector = pipeline.inspector
-        if view == "--document":
-            document = inspector.document(subject)
-            return msgspec.to_builtins(document), lambda: views.document(document), 0
-        if view == "--chunk":
-            chunk = inspector.chunk(subject)
-            return msgspec.to_builtins(chunk), lambda: views.chunk(chunk), 0
-        if view == "--terms":
-            terms = inspector.terms(subject)
-            return msgspec.to_builtins(terms), lambda: views.terms(terms), 0
-        stats = inspector.stats()
-        return msgspec.to_builtins(stats), lambda: views.stats(stats), 0
+        if view == "--documents":
+            listed = inspector.listing()
+            return {"documents": msgspec.to_builtins(listed)}, lambda: views.documents(listed), 0
+        looks: dict[str, tuple[Callable[[], Any], Callable[[Any], str]]] = {
+            "--stats": (inspector.stats, views.stats),
+            "--document": (lambda: inspector.document(subject), views.document),
+            "--chunk": (lambda: inspector.chunk(subject), views.chunk),
+            "--terms": (lambda: inspector.terms(subject), views.terms),
+        }
+        look, draw = looks[view]
+        found = look()
+    return msgspec.to_builtins(found), lambda: draw(found), 0
 
 
 def _check(session: Session) -> tuple[Mapping[str, Any], Callable[[], str], int]:

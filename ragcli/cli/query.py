@@ -10,7 +10,8 @@ import typer
 
 from ragcli.cli import streams
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, begin
-from ragcli.cli.formats import Reply, render
+from ragcli.cli.formats import Reply, render, stage_lines
+from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
 from ragcli.options import AnalyzerSettings, Format, Mode, RetrievalOptions
 
@@ -126,7 +127,9 @@ def command(
     explain: Annotated[
         bool,
         typer.Option(
-            "--explain", help="How each score came about; below, what was dropped and why.", rich_help_panel=OUTPUT
+            "--explain",
+            help="How each score came about; below, the stages, what was dropped and why.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     fail_empty: Annotated[
@@ -222,8 +225,8 @@ def _write(session: Session, name: str, reply: Reply, analyzer: AnalyzerSettings
     if name == "table":
         session.common.tell(_summary(result))
     if session.common.verbose:
-        for step in result.trace.steps:
-            session.common.tell(f"{step.stage}: {step.taken} in, {step.given} out, {step.seconds * 1000:.1f} ms")
+        for line in stage_lines(result.trace):
+            session.common.tell(line)
 
 
 def _pieces(name: str, reply: Reply, analyzer: AnalyzerSettings) -> Iterator[bytes | str]:
@@ -245,6 +248,6 @@ def _pieces(name: str, reply: Reply, analyzer: AnalyzerSettings) -> Iterator[byt
 def _summary(result: Result) -> str:
     count = len(result.ranking.hits)
     seconds = sum(step.seconds for step in result.trace.steps)
-    hits = "no hits" if count == 0 else "1 hit" if count == 1 else f"{count} hits"
+    hits = counted(count, "hit") if count else "no hits"
     dropped = f", {len(result.ranking.dropped)} dropped" if result.ranking.dropped else ""
     return f"{hits}{dropped} ({result.mode}, {seconds * 1000:.1f} ms)"

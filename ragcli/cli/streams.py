@@ -34,7 +34,7 @@ def discard_output() -> None:
 def say(kind: str, message: str) -> None:
     """One line on standard error: `kind: message`, or the message alone where `kind` is empty."""
     text = inert.line(message)
-    print(f"{kind}: {text}" if kind else text, file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"{kind}: {text}\n" if kind else f"{text}\n")  # one write: lines of a pipeline stay whole
 
 
 def write(piece: bytes | str) -> None:

@@ -6,17 +6,19 @@ Everything that came from a document is drawn inert (spec C13).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ragcli.cli import inert
-from ragcli.types import Chunk, ChunkView, DocumentView, Problem, Stats, TermStat, TermView
+from ragcli.cli.wording import counted
+from ragcli.types import Chunk, ChunkView, DocumentLine, DocumentView, Problem, Stats, TermStat, TermView
 
 if TYPE_CHECKING:
     from ragcli.cli.common import Session
 
 PREVIEW = 60  # characters of a chunk in a list
+LONGEST_ID = 60  # columns; a longer id moves the rest of its line
 SECRET = "(hidden)"  # noqa: S105 - what is shown in place of one
 
 
@@ -28,13 +30,27 @@ def stats(view: Stats) -> str:
         "documents": f"{view.documents:,}{_kinds(view.formats)}",
         "chunks": f"{view.chunks:,} ({view.deleted_chunks:,} deleted, not yet merged away)",
         "terms": f"{view.terms:,} different, {view.total_terms:,} in all, {view.average_length:.1f} a chunk",
-        "postings": f"{view.postings:,} in {view.segments:,} segments",
+        "postings": f"{view.postings:,} in {counted(view.segments, 'segment')}",
         "size": _bytes(view.bytes),
         "schema": f"version {view.schema}, generation {view.generation}",
         "roots": ", ".join(view.roots),
     }
     settings = {key: _value(value) for key, value in _flat(view.settings)}
     return _columns(figures) + _section("built with", settings) + _problems(view.failed)
+
+
+def documents(lines: Sequence[DocumentLine]) -> str:
+    """Documents in columns: id, format, chunks, title."""
+    if not lines:
+        return "no documents\n"
+    shown = [(inert.line(one.id), one.format, counted(one.chunks, "chunk"), inert.line(one.title)) for one in lines]
+    widths = [min(max(map(len, column)), LONGEST_ID) for column in list(zip(*shown, strict=True))[:-1]]
+    return "".join(_aligned(row, widths) for row in shown)
+
+
+def _aligned(row: tuple[str, ...], widths: Sequence[int]) -> str:
+    padded = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+    return "  ".join([*padded, row[-1]]).rstrip() + "\n"
 
 
 def document(view: DocumentView) -> str:
@@ -44,8 +60,8 @@ def document(view: DocumentView) -> str:
         "path": view.path,
         "title": view.title,
         "format": view.format,
-        "size": _bytes(view.size),
-        "text": f"{view.characters:,} characters from line {view.first_line}",
+        "size": "unknown: it came from standard input" if view.size is None else _bytes(view.size),
+        "text": f"{counted(view.characters, 'character')} from line {view.first_line}",
         "created": view.created_at or "",
         "updated": view.updated_at or "",
         "ingested": view.ingested_at or "",
@@ -68,7 +84,7 @@ def chunk(view: ChunkView) -> str:
     known = {
         "chunk": _reference(one),
         "path": one.path,
-        "lines": f"{one.start_line}-{one.end_line}",
+        "lines": _lines(one),
         "characters": f"{one.start}-{one.end} of the document's text",
         "page": _page(one),
         "heading": one.heading_breadcrumb or one.heading,
@@ -76,7 +92,7 @@ def chunk(view: ChunkView) -> str:
         "stale": view.stale or "",
         "previous": view.previous or "",
         "next": view.next or "",
-        "length": f"{view.length:,} terms, {len(view.terms):,} different",
+        "length": f"{counted(view.length, 'term')}, {len(view.terms):,} different",
     }
     by_count = sorted(view.terms.items(), key=lambda pair: (-pair[1], pair[0]))
     terms = " ".join(f"{term}:{count}" for term, count in by_count)
@@ -125,11 +141,12 @@ def settings(rows: list[dict[str, Any]]) -> str:
 def _term(stat: TermStat) -> str:
     known = {
         "term": stat.term,
-        "document frequency": f"{stat.document_frequency:,} chunks",
+        "document frequency": counted(stat.document_frequency, "chunk"),
+        "occurrences": f"{stat.total:,}",
         "idf": f"{stat.idf:.4f}",
     }
     shown = "".join(f"  {inert.line(reference)}  {count}\n" for reference, count in stat.postings)
-    hidden = stat.total - len(stat.postings)
+    hidden = stat.document_frequency - len(stat.postings)
     more = f"  and {hidden:,} more\n" if hidden > 0 else ""
     return _columns(known) + ("postings (chunk, frequency):\n" if shown else "") + shown + more
 
@@ -165,8 +182,13 @@ def _kinds(formats: Mapping[str, int]) -> str:
 
 def _chunk_line(one: Chunk) -> str:
     words = " ".join(one.text[: 4 * PREVIEW].split())
+    lines = f"lines {_lines(one)}" if one.end_line > one.start_line else f"line {_lines(one)}"
     preview = words if len(words) <= PREVIEW else words[: PREVIEW - 1] + "…"
-    return f"{inert.line(_reference(one))}  lines {one.start_line}-{one.end_line}  {inert.line(preview)}"
+    return f"{inert.line(_reference(one))}  {lines}  {inert.line(preview)}"
+
+
+def _lines(one: Chunk) -> str:
+    return f"{one.start_line}-{one.end_line}" if one.end_line > one.start_line else f"{one.start_line}"
 
 
 def _reference(one: Chunk) -> str:
@@ -192,4 +214,4 @@ def _bytes(count: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
+    return counted(count, "byte")

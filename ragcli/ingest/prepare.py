@@ -174,7 +174,7 @@ class _Draft:
         try:
             self._add(list(_read(job, part, self.tools.preparation.max_file_bytes)), job, part)
         except ReadError as error:
-            part.failure = Problem(job.source.location, error.kind, _reason(error, job))
+            part.failure = failure_of(job.source, error)
         except Exception as error:  # a parser's bug in one file must not cost the others (spec I5)
             part.failure = Problem(job.source.location, "crashed", f"{type(error).__name__}: {error}")
 
@@ -345,9 +345,11 @@ def _refuse_nul(document: Document, metadata: str) -> None:
         raise UnicodeEncodeError("utf-8", "", 0, 0, "a NUL")
 
 
-def _reason(error: ReadError, job: Job) -> str:
-    """The message without the path that stands beside it anyway."""
-    for path in (job.source.location, job.source.relative):
+def failure_of(source: Source, error: ReadError) -> Problem:
+    """The error as a problem of this source: its message without the path that stands beside it anyway."""
+    reason = error.message
+    for path in (source.location, source.relative):
         if error.message.startswith(path + ": "):
-            return error.message[len(path) + 2 :] + (f"; {error.hint}" if error.hint else "")
-    return error.message
+            reason = error.message[len(path) + 2 :] + (f"; {error.hint}" if error.hint else "")
+            break
+    return Problem(source.location, error.kind, reason)

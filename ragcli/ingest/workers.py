@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
@@ -18,29 +18,49 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ragcli.ingest.prepare import Job, Part, Preparation, Prepared, Tools, prepare
-from ragcli.types import Problem
+from ragcli.types import Problem, Source
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
+TOLD_AFTER = 0.5  # seconds: longer than most batches take
+
 Jobs = tuple[Job, ...]
 
 
-def prepared(batches: Iterator[Jobs], preparation: Preparation, *, workers: int) -> Iterator[Prepared]:
-    """What comes of each batch, in order. Worker processes start when there is more than one batch to begin with."""
+Waiting = Callable[[Source], None]
+
+
+def not_told(source: Source) -> None:
+    """For those who need not know what is waited for."""
+
+
+def prepared(
+    batches: Iterator[Jobs], preparation: Preparation, *, workers: int, waiting: Waiting = not_told
+) -> Iterator[Prepared]:
+    """What comes of each batch, in order. Worker processes start when there is more than one batch to begin with.
+
+    `waiting` is told the largest source of the batch that is waited for: when its turn comes in this process, or when
+    its worker has kept the others waiting for `TOLD_AFTER` seconds, and again until it is there.
+    """
     first = list(islice(batches, 2))
     everything = chain(first, batches)
     if workers < 2 or len(first) < 2:
-        return _here(everything, preparation)
-    return _Pool(preparation, workers).run(everything)
+        return _here(everything, preparation, waiting)
+    return _Pool(preparation, workers, waiting).run(everything)
 
 
-def _here(batches: Iterator[Jobs], preparation: Preparation) -> Iterator[Prepared]:
+def _largest(batch: Jobs) -> Source:
+    return max(batch, key=lambda job: job.source.size).source
+
+
+def _here(batches: Iterator[Jobs], preparation: Preparation, waiting: Waiting) -> Iterator[Prepared]:
     tools = Tools(preparation)
     try:
         for batch in batches:
             left = batch
             while left:
+                waiting(_largest(left))
                 result = prepare(left, tools)
                 left = result.remaining
                 yield result
@@ -51,7 +71,8 @@ def _here(batches: Iterator[Jobs], preparation: Preparation) -> Iterator[Prepare
 class _Pool:
     """Worker processes and the batches that are with them."""
 
-    def __init__(self, preparation: Preparation, workers: int) -> None:
+    def __init__(self, preparation: Preparation, workers: int, told: Waiting) -> None:
+        self.told = told
         self.encoded = pickle.dumps(preparation)
         self.workers = workers
         self.pool = _start(workers)
@@ -85,13 +106,20 @@ class _Pool:
 
         batch, future = self.waiting.popleft()
         try:
-            result = future.result()
+            result = self._result(batch, future)
         except BrokenProcessPool:
             yield from self._mend(batch)
             return
         if result.remaining:
             self.waiting.appendleft((result.remaining, self._submit(result.remaining)))
         yield result
+
+    def _result(self, batch: Jobs, future: Future[Prepared]) -> Prepared:
+        from concurrent.futures import wait
+
+        while not wait([future], TOLD_AFTER).done:
+            self.told(_largest(batch))
+        return future.result()
 
     def _mend(self, batch: Jobs) -> Iterator[Prepared]:
         """A worker died. Try the batch's sources one by one; those that kill their worker are reported."""

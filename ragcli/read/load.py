@@ -7,11 +7,12 @@ limit is one of a record. Every other source is one request. Parses nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from ragcli.errors import NotReadable, NotSupported
+from ragcli.read.decode import HEAD
 from ragcli.read.walk import STDIN, STREAMED
 from ragcli.types import Problem, ReadRequest, Source
 
@@ -25,16 +26,33 @@ def requests(source: Source, *, max_bytes: int, stdin: BinaryIO | None = None) -
         NotReadable: the system refuses ("unreadable"), or the file is gone ("vanished").
         NotSupported: a file that is no collection is over `max_bytes` ("too-large").
     """
+    with _opened(source.location, stdin) as opened:
+        if source.relative.lower().endswith(STREAMED):
+            yield from _runs(source, opened, max_bytes)
+        else:
+            yield _whole(source, opened, max_bytes)
+
+
+@contextmanager
+def _opened(location: str, stdin: BinaryIO | None = None) -> Iterator[BinaryIO]:
+    """The source, open; what the system says against opening or reading it is a `NotReadable`."""
     try:
-        with nullcontext(stdin) if source.location == STDIN and stdin else Path(source.location).open("rb") as opened:
-            if source.relative.lower().endswith(STREAMED):
-                yield from _runs(source, opened, max_bytes)
-            else:
-                yield _whole(source, opened, max_bytes)
+        with nullcontext(stdin) if location == STDIN and stdin else Path(location).open("rb") as opened:
+            yield opened
     except FileNotFoundError as error:
-        raise NotReadable(f"{source.location}: not there any more", kind="vanished") from error
+        raise NotReadable(f"{location}: not there any more", kind="vanished") from error
     except OSError as error:
-        raise NotReadable(f"{source.location}: {error.strerror} (errno {error.errno})") from error
+        raise NotReadable(f"{location}: {error.strerror} (errno {error.errno})") from error
+
+
+def head(source: Source) -> ReadRequest:
+    """The first bytes of a file, enough to tell its format by.
+
+    Raises:
+        NotReadable: as `requests`.
+    """
+    with _opened(source.location) as stream:
+        return ReadRequest(source=source, data=stream.read(HEAD))
 
 
 def _whole(source: Source, stream: BinaryIO, max_bytes: int) -> ReadRequest:

@@ -61,7 +61,12 @@ def build(engine: str, size: int, folder: Path) -> Row:
 
 def warm(engine: str, size: int, folder: Path) -> Row:
     done = subprocess.run(
-        engine_command("warm", engine, folder), capture_output=True, text=True, check=True, cwd=measure.ROOT
+        engine_command("warm", engine, folder),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=measure.ROOT,
+        env=measure.environment(),
     )
     times = json.loads(done.stdout)
     named = {f"{kind}_{what}_ms": value for kind, found in times.items() for what, value in found.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -152,6 +153,7 @@ def test_the_public_face_is_what_it_says_and_everything_in_it_can_be_had() -> No
     assert sorted(ragcli.__all__) == dir(ragcli)
     for name in ragcli.__all__:
         assert getattr(ragcli, name) is not None
+        assert not inspect.ismodule(getattr(ragcli, name))
     assert {
         "Pipeline",
         "RetrievalOptions",
@@ -161,9 +163,16 @@ def test_the_public_face_is_what_it_says_and_everything_in_it_can_be_had() -> No
         "Hit",
         "Ranking",
         "Result",
-        "ingest",
+        "ingest_paths",
     } <= set(ragcli.__all__)
     assert not hasattr(ragcli, "nothing")
+
+
+@pytest.mark.spec("C10")
+@pytest.mark.parametrize("before", ["", "import ragcli.ingest", "import ragcli.ingest.run"])
+def test_no_package_hides_the_function_that_ingests(before: str) -> None:
+    script = f"{before}\nfrom ragcli import ingest_paths\nassert ingest_paths.__module__ == 'ragcli.ingest.run'"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 @pytest.mark.spec("C10")

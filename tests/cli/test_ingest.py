@@ -67,7 +67,7 @@ def test_a_dry_run_lists_every_file_and_writes_nothing(folder: Path, capfd: pyte
     assert main(["ingest", "d", "--dry-run"]) == 0
     out, err = capfd.readouterr()
     assert [line.split()[0] for line in out.splitlines()] == ["new", "new", "skipped"]
-    assert "dry run, nothing written: added 2" in err
+    assert "dry run, nothing written: files added 2" in err
     assert "rules: hidden files are skipped" in err
     assert not (folder / ".ragcli").exists()
     main(["ingest", "d"])
@@ -128,3 +128,25 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     assert "reading" in drawn.getvalue()
     assert "1.5 MB/3.0 MB" in drawn.getvalue()
     assert "big\\x1b[31m.pdf" in drawn.getvalue()
+
+
+@pytest.mark.spec("I2", "I34")
+def test_a_dry_run_looks_at_the_first_bytes_as_an_ingest_would(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "d" / "tool").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
+    (folder / "d" / "report.docx").write_bytes(b"PK\x03\x04")
+    (folder / "d" / "guess.txt").write_bytes("na\u00efve".encode("utf-16-le"))
+    (folder / "d" / "turns.md").write_text("text", encoding="utf-8")
+    for _ in range(2):  # into a new index, then into one that knows the files
+        main(["ingest", "d", "--dry-run", "--json"])
+        forecast = json.loads(capfd.readouterr().out)
+        main(["ingest", "d", "--json"])
+        report = json.loads(capfd.readouterr().out)
+        for counts in ("added", "changed", "unchanged", "removed", "skipped", "failed"):
+            assert forecast[counts] == report[counts], counts
+        (folder / "d" / "turns.md").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(10))
+    assert {Path(problem["path"]).name for problem in report["skipped"]} == {"c.png", "tool", "report.docx", "turns.md"}
+
+
+def test_one_chunk_is_told_as_one(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    main(["ingest", "d/a.md"])
+    assert "; 1 chunk in " in capfd.readouterr().err

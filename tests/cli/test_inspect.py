@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from pathlib import Path
@@ -81,3 +82,79 @@ def test_without_an_index_the_code_is_3(tmp_path: Path, capfd: pytest.CaptureFix
         assert out == ""
         assert err.startswith("error: ")
     assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.spec("A11", "I32")
+def test_a_term_that_nobody_has(index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (term,) = shown(capfd, "--terms", "absent")["terms"]
+    assert (term["document_frequency"], term["total"], term["postings"]) == (0, 0, [])
+    assert term["idf"] == pytest.approx(math.log(1 + (2 + 0.5) / 0.5))
+
+
+@pytest.mark.spec("A11")
+def test_total_counts_every_occurrence_that_is_still_there(index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = index.parent.parent
+    for number in range(30):
+        (folder / f"c{number:02}.md").write_text("torque " * (number + 1), encoding="utf-8")
+    main(["ingest", *(f"c{number:02}.md" for number in range(30)), "-q"])
+    main(["ingest", "--delete", "c29.md", "-q"])
+    (term,) = shown(capfd, "--terms", "torque")["terms"]
+    assert (term["document_frequency"], term["total"]) == (30, 2 + sum(range(1, 30)))  # a.md has two
+    assert len(term["postings"]) == 20
+    capfd.readouterr()
+    main(["inspect", "--terms", "torque"])
+    out = capfd.readouterr().out
+    assert "occurrences         437\n" in out
+    assert out.endswith("  and 10 more\n")
+
+
+@pytest.mark.spec("A11")
+def test_all_documents_in_a_list(index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert shown(capfd, "--documents")["documents"] == [
+        {"id": "a.md", "format": "markdown", "chunks": 1, "title": "Reset"},
+        {"id": "b.md", "format": "markdown", "chunks": 1, "title": ""},
+    ]
+    assert main(["inspect", "--documents"]) == 0
+    assert capfd.readouterr().out == "a.md  markdown  1 chunk  Reset\nb.md  markdown  1 chunk\n"
+
+
+@pytest.mark.spec("C7")
+def test_an_unknown_document_brings_the_nearest_or_the_way_to_the_list(
+    index: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = index.parent.parent
+    (folder / "docs").mkdir()
+    (folder / "docs" / "leave.md").write_text("leave", encoding="utf-8")
+    main(["ingest", str(folder), "-q"])
+    for asked, hint in (
+        ("docs/laeve.md", "did you mean docs/leave.md?"),
+        ("leave.md", "did you mean docs/leave.md?"),
+        ("nothing like it", "ragcli inspect --documents lists what there is"),
+    ):
+        capfd.readouterr()
+        assert main(["inspect", "--document", asked]) == 2
+        assert capfd.readouterr().err.splitlines()[1] == f"hint: {hint}"
+
+
+@pytest.mark.spec("A11", "C12", "I1")
+def test_what_came_from_standard_input_is_named_by_its_id(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the lamp is red")))
+    assert main(["ingest", "-", "--name", "notes/lamp.txt", "-q"]) == 0
+    document = shown(capfd, "--document", "notes/lamp.txt")
+    assert (document["path"], document["size"], document["stale"]) == ("notes/lamp.txt", None, None)
+    assert shown(capfd, "--stats")["roots"] == ["standard input"]
+    capfd.readouterr()
+    main(["inspect", "--document", "notes/lamp.txt"])
+    assert "size      unknown: it came from standard input\n" in capfd.readouterr().out
+    main(["query", "lamp", "--json"])
+    (hit,) = json.loads(capfd.readouterr().out)["hits"]
+    assert (hit["path"], hit["stale"]) == ("notes/lamp.txt", None)
+    for name, wanted in (("paths", "notes/lamp.txt\n"), ("table", "1. notes/lamp.txt:1  bm25 ")):
+        main(["query", "lamp", "--format", name])
+        assert capfd.readouterr().out.startswith(wanted)
+    for name in ("md", "csv", "tsv"):
+        main(["query", "lamp", "--format", name])
+        assert "notes/lamp.txt" in capfd.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragcli import cli, errors
-from ragcli.cli import app, main
+from ragcli.cli import app, main, streams
 
 COMMAND = [sys.executable, "-m", "ragcli"]
 
@@ -103,3 +104,27 @@ def test_no_character_makes_a_message_fail() -> None:
     done = subprocess.run([*COMMAND, "故乡"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no such command: \\u6545\\u4e61\n")
+
+
+@pytest.mark.spec("C7")
+@pytest.mark.parametrize(("value", "shown"), [("1", True), ("yes", True), ("0", False), ("", False)])
+def test_the_variable_for_debug_works_like_the_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, shown: bool
+) -> None:
+    failing(monkeypatch, RuntimeError("odd"))
+    monkeypatch.setenv("RAGCLI_DEBUG", value)
+    assert main(["query", "x"]) == 1
+    assert ("Traceback" in capsys.readouterr().err) is shown
+
+
+@pytest.mark.parametrize("kind", ["error", ""])
+def test_a_message_is_written_at_once(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            pieces.append(text)
+            return len(text)
+
+    pieces: list[str] = []
+    monkeypatch.setattr(sys, "stderr", Stream())
+    streams.say(kind, "no such thing")
+    assert pieces == [f"{kind}: no such thing\n" if kind else "no such thing\n"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ragcli.cli import main
+from ragcli.cli import main, streams
 from tests.cli.test_formats import SCHEMA
 
 
@@ -126,3 +127,37 @@ def test_a_batch_answers_each_line_before_the_next_is_written(corpus: Path) -> N
             assert json.loads(process.stdout.readline())["hits"][0]["document_id"] == found
         process.stdin.close()
         assert process.wait() == 0
+
+
+@pytest.mark.spec("C8")
+def test_explain_shows_arms_and_parts_then_stages_then_what_was_dropped(
+    corpus: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    assert main(["query", "torque", "sensor", "--where", 'document_id == "a.md"', "--explain"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    explained = lines[lines.index("    Reset the torque sensor.") + 1 :]
+    starts = (
+        *("    = bm25 rank 1 score ", "    = bm25 ", "", "stages:", "    bm25: 2 in, 2 out, "),
+        *("    where: 2 in, 1 out, ", "    cut: 1 in, 1 out, ", "dropped: 1", "    b.md:1  where: "),
+    )
+    assert all(line.startswith(start) for line, start in zip(explained, starts, strict=True)), explained
+    score, *terms = map(float, re.findall(r"\d+\.\d{4}", explained[1]))
+    assert len(terms) == 2
+    assert sum(terms) == pytest.approx(score, abs=1.5e-4)  # each is rounded to four digits
+
+
+@pytest.mark.spec("C2", "I33")
+def test_what_is_marked_is_what_the_index_was_built_to_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    (tmp_path / "a.md").write_text("The pump runs at night.", encoding="utf-8")
+    (tmp_path / "english.yaml").write_text("analyzer:\n  stemmer: english\n", encoding="utf-8")
+    assert main(["ingest", "a.md", "--config", "english.yaml", "-q"]) == 0
+    monkeypatch.setattr(streams, "output_is_terminal", lambda: True)
+    capfd.readouterr()
+    assert main(["query", "running"]) == 0  # the settings in force say no stemmer; the index has its own
+    assert "\x1b[1;33mruns\x1b[0m" in capfd.readouterr().out

@@ -59,9 +59,9 @@ def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_left_out_is_counted() -> None:
     text = "start " + "x " * 1500 + "torque sensor" + " y" * 1500
     shown = plain(drawn(hit(text)))
-    counted = re.search(r"\((\d+)\s+more\s+characters\)", shown)
+    counted = re.search(r"\(([\d,]+)\s+more\s+characters\)", shown)
     assert counted
-    assert len(text) - 5 * 80 < int(counted.group(1)) < len(text)
+    assert len(text) - 5 * 80 < int(counted.group(1).replace(",", "")) < len(text)
     assert "…" in shown
     assert "more" not in plain(drawn(hit(text), full=True))
 
@@ -85,6 +85,7 @@ def test_hostile_text_is_drawn_literally(width: int) -> None:
     assert "\U0001f604" not in shown
 
 
+@pytest.mark.spec("C8")
 def test_explained_it_shows_the_parts_of_each_score_and_what_was_dropped() -> None:
     drop = Drop(hit(path="other.md"), "where", "page > 3: no page")
     words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=200)).split())
@@ -94,3 +95,20 @@ def test_explained_it_shows_the_parts_of_each_score_and_what_was_dropped() -> No
 
 def test_no_hits_draw_nothing() -> None:
     assert drawn() == ""
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize("width", [72, 80, 200])
+def test_the_header_stays_whole_above_short_sources(width: int) -> None:
+    shown = plain(drawn(hit(path="a", heading="", start_line=1, end_line=1), width=width))
+    header = next(line for line in shown.split("\n") if "score" in line)
+    assert header.split() == ["#", "score", "source", "passage"]
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize("width", [40, 80])
+def test_explained_it_shows_the_stages_and_what_each_dropped(width: int) -> None:
+    drop = Drop(hit(path="other.md"), "where", "page > 3: no page")
+    words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=width)).split())
+    assert "stages: bm25: 7 in, 1 out, 2.5 ms dropped: 1 other.md:12-13 where: page > 3: no page" in words
+    assert "stages" not in plain(drawn(hit(), width=width))

@@ -8,7 +8,8 @@ import pytest
 
 from ragcli.cli import views
 from ragcli.cli.inspect import _with_bare_config
-from ragcli.types import ChunkView, DocumentView, Problem, Stats, TermStat, TermView
+from ragcli.cli.wording import counted
+from ragcli.types import ChunkView, DocumentLine, DocumentView, Problem, Stats, TermStat, TermView
 from tests.cli.results import chunk
 
 
@@ -71,9 +72,9 @@ def test_a_document_with_its_chunks_and_text_inert() -> None:
 
 @pytest.mark.spec("A11")
 def test_terms_with_their_postings() -> None:
-    stat = TermStat(term="torque", document_frequency=3, idf=1.25, postings=(("a.md#0", 2),), total=3)
+    stat = TermStat(term="torque", document_frequency=3, idf=1.25, postings=(("a.md#0", 2),), total=7)
     shown = views.terms(TermView(word="Torque", terms=(stat,)))
-    assert rows(shown)["idf"] == "1.2500"
+    assert (rows(shown)["idf"], rows(shown)["occurrences"]) == ("1.2500", "7")
     assert shown.endswith("postings (chunk, frequency):\n  a.md#0  2\n  and 2 more\n")
     assert "no term" in views.terms(TermView(word="!!", terms=()))
 
@@ -97,3 +98,20 @@ def test_check_lists_faults_or_says_there_is_none() -> None:
 )
 def test_a_bare_config_asks_for_the_settings(given: list[str], read: list[str]) -> None:
     assert _with_bare_config(given) == read
+
+
+@pytest.mark.spec("A11")
+def test_a_list_of_documents_is_aligned_and_inert() -> None:
+    lines = [
+        DocumentLine(id="a\n.md", format="markdown", chunks=1, title="T\x1b[31m"),
+        DocumentLine(id="handbook/leave.md", format="text", chunks=1200, title=""),
+    ]
+    assert views.documents(lines) == (
+        "a\\n.md             markdown  1 chunk       T\\x1b[31m\nhandbook/leave.md  text      1,200 chunks\n"
+    )
+    assert views.documents([]) == "no documents\n"
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks"), (1200, "1,200 chunks")])
+def test_one_is_no_plural(count: int, words: str) -> None:
+    assert counted(count, "chunk") == words

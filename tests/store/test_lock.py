@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragcli.errors import IndexLocked
+from ragcli.errors import IndexLocked, RagcliError
 from ragcli.store.sqlite import lock
 from tests import indexes
 
@@ -84,3 +84,25 @@ def test_readers_need_no_lock(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.spec("I35")
+def test_a_system_without_flock_refuses_to_write_and_still_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = tmp_path / "i.db"
+    indexes.take_in(index, indexes.write(tmp_path / "docs", {"a.txt": "hello"}))
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows: importing it is an ImportError
+    with pytest.raises(RagcliError, match="no flock") as caught, lock.writing(index):
+        pass
+    assert "WSL" in caught.value.hint
+    assert indexes.found(index, "hello") == {"a.txt"}
+
+
+def test_help_and_queries_need_no_flock(tmp_path: Path) -> None:
+    index = tmp_path / "i.db"
+    indexes.take_in(index, indexes.write(tmp_path / "docs", {"a.txt": "hello"}))
+    for arguments in (["--help"], ["query", "hello", "--fail-empty", "--index", str(index)]):
+        script = f"import sys; sys.modules['fcntl'] = None; from ragcli.cli import main; sys.exit(main({arguments!r}))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

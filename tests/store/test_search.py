@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import cast
@@ -102,11 +104,11 @@ def search_with(
         return []
     state, lists = index._state(), Lists(corpus.db)
     scorer = Scorer(corpus.db, terms, lists, bm25, state.average)
-    search = Search(lists, scorer, k, Admission(state.dead, allowed), index._arena)
+    search = Search(lists, scorer, k, Admission(state.dead, allowed))
     if kind == "stdlib":
         found = maxscore.candidates(ordered, search, 10**9)
     else:
-        found = maxscore_numpy.candidates(ordered, search)
+        found = maxscore_numpy.candidates(ordered, search, index._arena())
         assert not index._arena().bounds.any()
     assert found is not None
     return [(name_of(hit.chunk), hit.score) for hit in index._best(found, scorer, k)]
@@ -265,3 +267,19 @@ def test_the_check_finds_damage(corpus: Corpus, damage: str, fault: str) -> None
     assert postings_check.check(corpus.db) == []
     corpus.db.execute(damage)
     assert any(fault in found for found in postings_check.check(corpus.db))
+
+
+def test_an_inverter_is_freed_without_the_cycle_collector() -> None:
+    """Batches come by the thousand; what each leaves behind until a collection would add up."""
+    inverter = postings.Inverter(Bm25Settings())
+    inverter.add(["a", "b", "a"])
+    inverter.segment()
+    gone = weakref.ref(inverter._numbers)
+    vocabulary = inverter._vocabulary
+    assert not any(held is vocabulary for held in gc.get_referents(vocabulary.default_factory))
+    gc.disable()
+    try:
+        del inverter
+        assert gone() is None
+    finally:
+        gc.enable()

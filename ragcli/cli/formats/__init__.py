@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragcli.types import Hit, Result
+from ragcli.cli import inert
+from ragcli.types import Hit, Result, Trace
 
 if TYPE_CHECKING:
     from ragcli.cli.highlight import Highlighter
@@ -65,3 +66,11 @@ def parts_of_score(hit: Hit) -> list[str]:
     arms = [f"{name} rank {arm.rank} score {arm.score:.4f}" for name, arm in hit.arms.items()]
     terms = " + ".join(f"{name} {value:.4f}" for name, value in hit.terms.items())
     return [*arms, f"{hit.score_kind} {hit.score:.4f} = {terms}"] if terms else arms
+
+
+def stage_lines(trace: Trace) -> list[str]:
+    """For people: what ran, in order, a line a step: name, hits in and out (of an arm: chunks in), milliseconds."""
+    return [
+        f"{inert.line(step.stage)}: {step.taken:,} in, {step.given:,} out, {step.seconds * 1000:.1f} ms"
+        for step in trace.steps
+    ]

@@ -8,25 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragcli.cli import inert
-from ragcli.cli.formats import Reply, location, parts_of_score
+from ragcli.cli.formats import Reply, location, parts_of_score, stage_lines
 from ragcli.types import Hit
 
 INDENT = "    "
 
 
 def render(reply: Reply) -> Iterator[str]:
-    """Blocks of text, one a hit; explained, what was dropped stands below."""
+    """Blocks of text, one a hit; explained, the stages and what they dropped stand below."""
     ranking = reply.result.ranking
     for rank, hit in enumerate(ranking.hits, 1):
         yield ("\n" if rank > 1 else "") + _block(rank, hit, reply)
     if reply.explain:
+        yield from _stages(reply)
         yield from _dropped(reply)
+
+
+def _stages(reply: Reply) -> Iterator[str]:
+    yield "\nstages:\n" if reply.result.ranking.hits else "stages:\n"
+    yield from (f"{INDENT}{line}\n" for line in stage_lines(reply.result.trace))
 
 
 def _dropped(reply: Reply) -> Iterator[str]:
     dropped = reply.result.ranking.dropped
     if dropped:
-        yield f"\ndropped: {len(dropped)}\n"
+        yield f"dropped: {len(dropped)}\n"
     for drop in dropped:
         yield f"{INDENT}{inert.line(location(drop.hit, reply.folder))}  {drop.stage}: {inert.line(drop.reason)}\n"
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ragcli.cli import inert
-from ragcli.cli.formats import Reply, location, parts_of_score
+from ragcli.cli.formats import Reply, location, parts_of_score, stage_lines
+from ragcli.cli.wording import counted
 from ragcli.types import Hit, Span
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NARROW = 72  # columns below which a source beside a passage leaves neither room
+SOURCE = "source"  # the header of its column, which is never narrower
 OTHER_COLUMNS = 18  # rank, score and the gaps
 PASSAGE_LINES = 5  # of a passage that is shown in part
 MARK = "bold yellow"
@@ -31,8 +33,8 @@ def render(reply: Reply) -> Iterator[str]:
     """The drawn table. Without hits nothing: the summary says so."""
     if reply.result.ranking.hits:
         yield _drawn(_stacked(reply) if reply.width < NARROW else _table(reply), reply.width)
-    if reply.explain and reply.result.ranking.dropped:
-        yield _drawn(_dropped(reply), reply.width)
+    if reply.explain:
+        yield _drawn(_below(reply), reply.width)
 
 
 def _drawn(content: RenderableType, width: int) -> str:
@@ -63,11 +65,12 @@ def _table(reply: Reply) -> RenderableType:
 
     hits = reply.result.ranking.hits
     sources = [_source(hit, reply.folder) for hit in hits]
-    source_width = min(max(max(map(len, source.plain.split("\n"))) for source in sources), reply.width // 3)
+    longest = max(len(line) for source in sources for line in (SOURCE, *source.plain.split("\n")))
+    source_width = min(longest, reply.width // 3)
     table = Table(box=SIMPLE_HEAD, show_lines=False, pad_edge=False, expand=True, leading=1, header_style="dim")
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("source", width=source_width, overflow="fold")
+    table.add_column(SOURCE, width=source_width, overflow="fold")
     table.add_column("passage", ratio=1, overflow="fold")
     room = _room(reply.width - source_width - OTHER_COLUMNS)
     for rank, (hit, source) in enumerate(zip(hits, sources, strict=True), 1):
@@ -128,7 +131,7 @@ def _passage(reply: Reply, hit: Hit, room: int) -> Text:
     if end < len(text):
         shown.append(ELLIPSIS, style="dim")
     if hidden := len(text) - (end - start):
-        shown.append(f" ({hidden} more characters)", style="dim")
+        shown.append(f" ({counted(hidden, 'more character')})", style="dim")
     for part_of_score in parts_of_score(hit) if reply.explain else ():
         shown.append("\n= " + inert.line(part_of_score), style="dim")
     return shown
@@ -156,15 +159,23 @@ def _flowing(text: str, *, keep_lines: bool) -> str:
     return inert.line(before + joined + after)
 
 
-def _dropped(reply: Reply) -> RenderableType:
+def _below(reply: Reply) -> RenderableType:
+    """What ran, and what it dropped and why."""
     from rich.text import Text
 
+    lines = ["stages:", *(f"  {line}" for line in stage_lines(reply.result.trace)), *_dropped(reply)]
+    return Text("\n".join(lines), overflow="fold")
+
+
+def _dropped(reply: Reply) -> list[str]:
     dropped = reply.result.ranking.dropped
-    lines = [f"dropped: {len(dropped)}"]
+    if not dropped:
+        return []
+    lines = [f"dropped: {len(dropped):,}"]
     lines += [
         f"  {inert.line(location(d.hit, reply.folder))}  {d.stage}: {inert.line(d.reason)}"
         for d in dropped[:MOST_DROPS]
     ]
     if len(dropped) > MOST_DROPS:
-        lines.append(f"  and {len(dropped) - MOST_DROPS} more: --format json lists all")
-    return Text("\n".join(lines), overflow="fold")
+        lines.append(f"  and {len(dropped) - MOST_DROPS:,} more: --format json lists all")
+    return lines

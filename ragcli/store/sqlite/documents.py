@@ -20,7 +20,7 @@ import msgspec
 
 from ragcli.store.sqlite import tags
 from ragcli.store.sqlite.schema import base_folder, transaction
-from ragcli.types import Chunk, MetadataValue, Problem, Source
+from ragcli.types import Chunk, DocumentLine, MetadataValue, Problem, Source
 
 if TYPE_CHECKING:
     from ragcli.store.sqlite.postings import Segment
@@ -223,6 +223,12 @@ def totals(db: sqlite3.Connection) -> dict[int, int]:
 def some_names(db: sqlite3.Connection) -> list[str]:
     """Document ids to look for a likely one among; not all of a large index."""
     return [row[0] for row in db.execute("SELECT document_id FROM documents LIMIT 10000")]
+
+
+def listing(db: sqlite3.Connection) -> Iterator[DocumentLine]:
+    """Every document in short, by its id."""
+    rows = db.execute("SELECT document_id, format, chunk_count, title FROM documents ORDER BY document_id")
+    return (DocumentLine(id=name, format=kind, chunks=count, title=title) for name, kind, count, title in rows)
 
 
 def existing(db: sqlite3.Connection, source: int, raws: Sequence[str]) -> dict[str, Existing]:
@@ -428,7 +434,7 @@ def chunks(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Chunk]:
         if number not in documents:
             documents[number] = {
                 "document_id": document_id, "title": title, "metadata": tags.decode(metadata),
-                "path": path_of(base, location),
+                "path": path_of(base, location, document_id),
             }  # fmt: skip
         found[id_] = Chunk(
             index=index, start=start, end=end, text=span_of(db, number, start, end),
@@ -447,9 +453,9 @@ JOIN sources s ON s.id = d.source
 """
 
 
-def path_of(base: str, location: str) -> str:
-    """Where the file is, as an absolute path; "-" for what came from standard input."""
-    return "-" if location.startswith(STDIN) else absolute(base, location)
+def path_of(base: str, location: str, document_id: str) -> str:
+    """Where the file is, as an absolute path; what came from standard input is known by its document id alone."""
+    return document_id if location.startswith(STDIN) else absolute(base, location)
 
 
 def span_of(db: sqlite3.Connection, document: int, start: int, end: int) -> str:
@@ -472,7 +478,10 @@ def text_of(db: sqlite3.Connection, document: int) -> str:
 
 
 class StoredDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document's row. `size` is its source's in bytes, `characters` its text's length; times are ISO 8601 UTC."""
+    """A document's row. `size` is its source's in bytes (None: standard input), `characters` its text's length.
+
+    Times are ISO 8601 UTC.
+    """
 
     number: int
     id: str
@@ -484,7 +493,7 @@ class StoredDocument(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str | None
     updated_at: str | None
     ingested_at: str
-    size: int
+    size: int | None
     characters: int
     first_line: int
     first_chunk: int
@@ -508,10 +517,10 @@ def document(db: sqlite3.Connection, document_id: str) -> StoredDocument | None:
     characters, first_line, first_chunk, chunk_count, location, size, mtime_ns, digest = counts
     base = base_folder(db)
     return StoredDocument(
-        number=number, id=id_, path=path_of(base, location), title=title, name=name, format=format_,
+        number=number, id=id_, path=path_of(base, location, id_), title=title, name=name, format=format_,
         metadata=tags.decode(metadata), created_at=created, updated_at=updated or mtime_of(name, location, mtime_ns),
-        ingested_at=iso(ingested), size=size or 0, characters=characters, first_line=first_line,
-        first_chunk=first_chunk, chunk_count=chunk_count,
+        ingested_at=iso(ingested), size=None if location.startswith(STDIN) else size or 0,
+        characters=characters, first_line=first_line, first_chunk=first_chunk, chunk_count=chunk_count,
         stale=state_of(absolute(base, location), size, mtime_ns, digest),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from ragcli.errors import UsageError
 from ragcli.store.sqlite import documents, schema
@@ -12,9 +13,10 @@ from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Lists, Term
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.store.sqlite.store import SqliteStore
-from ragcli.types import Chunk, ChunkView, DocumentView, Stats, TermStat, TermView
+from ragcli.types import Chunk, ChunkView, DocumentLine, DocumentView, Stats, TermStat, TermView
 
 SHOWN = 20  # postings of a term that are listed
+NEAREST = 3  # ids that are proposed in place of one that is not there
 
 
 class Inspector:
@@ -43,7 +45,7 @@ class Inspector:
                 deleted_chunks=self._one("SELECT coalesce(sum(length(ids)), 0) / 2 FROM deleted"),
                 bytes=os.stat(self._store.path).st_size,  # noqa: PTH116
                 generation=int(str(meta.get("generation", 0))),
-                roots=tuple(row[0] for row in self._db.execute("SELECT DISTINCT root FROM sources ORDER BY root")),
+                roots=self._roots(),
                 formats=dict(
                     self._db.execute("SELECT format, count(*) FROM documents GROUP BY format ORDER BY format")
                 ),
@@ -59,6 +61,16 @@ class Inspector:
 
     def _one(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
+
+    def _roots(self) -> tuple[str, ...]:
+        """The folders that were ingested, as they are stored; standard input has none."""
+        rows = self._db.execute("SELECT DISTINCT root FROM sources ORDER BY root")
+        return tuple(root or "standard input" for (root,) in rows)
+
+    def listing(self) -> list[DocumentLine]:
+        """Every document in short, by its id."""
+        with self._store.snapshot():
+            return list(documents.listing(self._db))
 
     def document(self, document_id: str) -> DocumentView:
         """A document with all its chunks. Raises: UsageError for an unknown id."""
@@ -92,10 +104,16 @@ class Inspector:
     def _similar(self, document_id: str) -> str:
         name = document_id.rsplit("/", 1)[-1]
         rows = self._db.execute(
-            "SELECT document_id FROM documents WHERE instr(document_id, ?) ORDER BY document_id LIMIT 3", (name,)
+            "SELECT document_id FROM documents WHERE instr(document_id, ?) ORDER BY document_id LIMIT ?",
+            (name, NEAREST),
         ).fetchall()
-        close = ", ".join(row[0] for row in rows)
-        return f"did you mean {close}?" if close else "ragcli query … --format paths lists what there is"
+        close = [row[0] for row in rows] or self._close(document_id)
+        return f"did you mean {' or '.join(close)}?" if close else "ragcli inspect --documents lists what there is"
+
+    def _close(self, document_id: str) -> list[str]:
+        from difflib import get_close_matches
+
+        return get_close_matches(document_id, documents.some_names(self._db), n=NEAREST)
 
     def chunk(self, reference: str) -> ChunkView:
         """A chunk, named `document_id#index`, as the keyword index sees it.
@@ -133,12 +151,11 @@ class Inspector:
     def _term(self, term: Term) -> TermStat:
         dead = {block: frozenset(memoryview(ids).cast("H")) for block, ids in self._db.execute("SELECT * FROM deleted")}
         alive = (entry for entry in self._entries(term) if entry[0] % BLOCK not in dead.get(entry[0] // BLOCK, ()))
-        first = [entry for entry, _ in zip(alive, range(SHOWN), strict=False)]
+        first = list(islice(alive, SHOWN))
+        total = sum(tf for _, tf in first) + sum(tf for _, tf in alive)
         chunks = self._store.fetch([chunk for chunk, _ in first])
         named = tuple((f"{chunks[chunk].document_id}#{chunks[chunk].index}", tf) for chunk, tf in first)
-        return TermStat(
-            term=term.text, document_frequency=term.df, idf=term.idf if term.df else 0.0, postings=named, total=term.df
-        )
+        return TermStat(term=term.text, document_frequency=term.df, idf=term.idf, postings=named, total=total)
 
     def _entries(self, term: Term) -> Iterator[tuple[int, int]]:
         """(chunk id, frequency), in the order of the ids."""

@@ -2,7 +2,7 @@
 
 The lock is the kernel's (`flock(2)`): it ends with the process that holds it, however that ends, so there is no stale
 lock to break. What is written in the file only serves the message to those who wait.
-POSIX only. filelock would do the same on more systems, but takes as long to import as to find 10,000 files unchanged.
+POSIX only: where there is no `flock(2)` (Windows) nothing can be written, and it says so; queries take no lock.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def writing(
 ) -> Iterator[None]:
     """Be the one writer of the index at `index`; waits up to `wait` seconds. `on_wait` is told once who is waited for.
 
-    Raises: IndexLocked when the other one is not through by then.
+    Raises: IndexLocked when the other one is not through by then; RagcliError where the system has no `flock`.
     """
+    _check_system()
     path = lock_path(index)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +64,16 @@ def writing(
         yield
     finally:
         os.close(file)  # the kernel gives the lock back with it
+
+
+def _check_system() -> None:
+    try:
+        import fcntl  # noqa: F401 - not on Windows
+    except ImportError as error:
+        raise RagcliError(
+            "this system has no flock(2), without which an index can't be written safely",
+            "on Windows: run ingest under WSL; queries work here too",
+        ) from error
 
 
 def _acquire(file: int, index: str | os.PathLike[str], wait: float, on_wait: Callable[[str], None] | None) -> None:

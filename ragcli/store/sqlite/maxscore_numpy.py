@@ -83,9 +83,9 @@ class Arena:
         self.marks = np.zeros(self.layout.size, np.bool_)
 
 
-def candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, int]]:
+def candidates(ordered: Sequence[Term], search: Search, arena: Arena) -> list[tuple[float, int]]:
     """(bound, chunk id) of every chunk that may be among the best k; terms in descending order of bound."""
-    scan = _Scan(search)
+    scan = _Scan(search, arena)
     left = np.cumsum([0.0, *(term.bound for term in reversed(ordered))])[::-1].tolist()
     floor = 0.0
     try:
@@ -102,9 +102,9 @@ def candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, int
 class _Scan:
     """The bounds of all chunks met so far: `slots` and, in the same order, `bounds`."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: Search, arena: Arena) -> None:
         self._search = search
-        self._arena = search.arena()
+        self._arena = arena
         self._layout = self._arena.layout
         self._mask = self._layout.mask(search.admission)
         self._touched: list[Slots] = []

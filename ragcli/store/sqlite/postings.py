@@ -72,9 +72,10 @@ class Inverter:
         return len(terms)
 
     def segment(self) -> Segment:
-        """The postings of all chunks so far."""
+        """The postings of all chunks. Ends the inverter: its vocabulary refers to itself, which would keep it alive."""
         import numpy as np
 
+        self._vocabulary.default_factory = None
         lengths = np.frombuffer(self._lengths, np.uint32).astype(np.int64)
         chunks = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
         names = sorted(self._vocabulary)

@@ -8,20 +8,16 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from json import dumps
 from math import log
 from struct import iter_unpack
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.layout import SATURATED, from_inline
-
-if TYPE_CHECKING:
-    from ragcli.store.sqlite.maxscore_numpy import Arena
 
 FEW = 256  # so many candidates are scored faster one by one than pruned further
 Range = tuple[int, int]  # chunk ids, both ends counted in
@@ -191,4 +187,3 @@ class Search(msgspec.Struct, frozen=True):
     scorer: Scorer
     k: int
     admission: Admission
-    arena: Callable[[], Arena]

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ragcli.store.sqlite.maxscore_numpy import Arena
 
 STDLIB_POSTINGS = 90_000  # about 0.65 µs each against 60 ms and more for importing numpy
-WARM_POSTINGS = 1_000  # the same once numpy is there
+WARM_POSTINGS = 1_000  # the same once numpy is there, or worth its import
+ONE_SHOT = 3  # a process that searches more often than this lasts long enough for numpy to pay
 FIRST_BATCH = 32  # chunks scored before the first look at whether that was enough
 
 
@@ -41,6 +42,7 @@ class KeywordIndex:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._searches = 0
         self._seen: tuple[int, int] | None = None
         self._kept: _State | None = None
         self._kept_arena: Arena | None = None
@@ -91,8 +93,8 @@ class KeywordIndex:
         lists = Lists(self._db)
         scorer = Scorer(self._db, looked_up, lists, chosen, state.average)
         ordered = sorted((term for term in looked_up if term.df), key=lambda term: -term.bound)
-        search = Search(lists, scorer, k, Admission(state.dead, allowed), self._arena)
-        return self._best(_candidates(ordered, search), scorer, k)
+        search = Search(lists, scorer, k, Admission(state.dead, allowed))
+        return self._best(self._candidates(ordered, search), scorer, k)
 
     def look_up(self, terms: Sequence[str], bm25: Bm25Settings | None = None) -> list[Term]:
         """The distinct terms in the order of their first mention, with what the index knows of them."""
@@ -110,6 +112,23 @@ class KeywordIndex:
             found[term].append(_Row(scales[segment], *row))
         weights = {term: idf(state.chunks, sum(row.df for row in entries)) for term, entries in found.items()}
         return [_term(term, times, found[term], weights[term], chosen.k1) for term, times in counts.items()]
+
+    def _candidates(self, ordered: Sequence[Term], search: Search) -> list[tuple[float, int]]:
+        """(bound, chunk id) of every chunk that may be among the best k."""
+        if not ordered:
+            return []
+        self._searches += 1
+        lasting = self._searches > ONE_SHOT or "numpy" in sys.modules
+        budget = WARM_POSTINGS if lasting else STDLIB_POSTINGS
+        if search.admission.size <= budget:
+            from ragcli.store.sqlite.maxscore import candidates
+
+            found = candidates(ordered, search, budget)
+            if found is not None:
+                return found
+        from ragcli.store.sqlite.maxscore_numpy import candidates as numpy_candidates
+
+        return numpy_candidates(ordered, search, self._arena())
 
     def _best(self, candidates: Iterable[tuple[float, int]], scorer: Scorer, k: int) -> list[Scored]:
         """The best k by true score. Bounds tell when to stop."""
@@ -138,22 +157,6 @@ class KeywordIndex:
             "WHERE chunks.id IN (SELECT value FROM json_each(?))"
         )
         return ((chunk, (document, index)) for chunk, document, index in self._db.execute(query, (dumps(chunks),)))
-
-
-def _candidates(ordered: Sequence[Term], search: Search) -> list[tuple[float, int]]:
-    """(bound, chunk id) of every chunk that may be among the best k."""
-    if not ordered:
-        return []
-    budget = WARM_POSTINGS if "numpy" in sys.modules else STDLIB_POSTINGS
-    if search.admission.size <= budget:
-        from ragcli.store.sqlite.maxscore import candidates
-
-        found = candidates(ordered, search, budget)
-        if found is not None:
-            return found
-    from ragcli.store.sqlite.maxscore_numpy import candidates as numpy_candidates
-
-    return numpy_candidates(ordered, search)
 
 
 class _Built(msgspec.Struct, frozen=True):
