@@ -32,6 +32,8 @@ commit.GROUP_SECONDS = commit.GROUP_SHARE = 0.0
 run.BATCH_COST, run.FILE_COST, run.ONE_RUN, run.MAINTAIN_EVERY, load.RUN = 12_000, 256, 20_000, 3, 8_000
 
 def count(event):
+    if event.stage != "saved":
+        return
     with closing(schema.open_reader(index)) as db:
         print(db.execute("SELECT count(*) FROM documents").fetchone()[0], flush=True)
 

@@ -27,7 +27,7 @@ from ragcli.types import Problem, Source
 AT_ONCE = 10_000  # documents deleted in one transaction
 GROUP_SECONDS = 5.0  # at least so long between two commits …
 GROUP_SHARE = 0.2  # … and so much of the time since the beginning
-GROUP_CHUNKS = 131_072  # or so many chunks: their postings, some 40 MB, wait in memory for the commit
+GROUP_CHUNKS = 98_304  # or so many chunks: their postings, some 30 MB, wait in memory for the commit
 SETTLED_NS = 20_000_000  # a file written this shortly before may be written again within the same tick of its clock
 
 

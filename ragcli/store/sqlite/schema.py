@@ -163,7 +163,7 @@ def _prepare_writer(db: sqlite3.Connection, place: str) -> None:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA cache_size = -65536")
+    db.execute("PRAGMA cache_size = -32768")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute("PRAGMA journal_size_limit = 67108864")
     if version is None:
