@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ragcli.store.sqlite.inspect import Inspector
 
+NAMED = 10  # unknown terms that a note lists
 DEEPEST = 1000  # candidates that are looked at, at most, to fill a page that a stage has thinned out
 
 
@@ -156,7 +157,7 @@ class _Retrieval:
                 score=hit.score,
                 score_kind="bm25",
                 arms={"bm25": ArmScore(rank, hit.score)},
-                terms={name: part for name, part in zip(names, hit.parts, strict=True) if part},
+                terms=hit.parts,
             )
             for rank, hit in enumerate(scored, 1)
         )
@@ -206,9 +207,12 @@ class _Retrieval:
         conditions = self._options.metadata_filter
         if conditions and not self._store.admitted(conditions):
             return self._why_nothing_admitted() or ["no document meets all filters"]
-        unknown = [term for term in dict.fromkeys(self._terms) if term not in self._store.known(self._terms)]
+        terms = list(dict.fromkeys(self._terms))
+        known = self._store.known(terms)
+        unknown = [term for term in terms if term not in known]
         if unknown:
-            return [f"not in the index: {', '.join(unknown)}"]
+            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+            return [f"not in the index: {', '.join(_short(term) for term in unknown[:NAMED])}{more}"]
         return ["no document that meets the filters holds any of the query's terms"]
 
     def _why_nothing_admitted(self) -> list[str]:
@@ -224,3 +228,7 @@ def _counted(dropped: Sequence[Drop]) -> str:
 
     counts = Counter(drop.stage for drop in dropped)
     return "dropped: " + ", ".join(f"{count} by {stage}" for stage, count in counts.items())
+
+
+def _short(term: str) -> str:
+    return term if len(term) <= 40 else f"{term[:40]}…"

@@ -107,3 +107,10 @@ def test_where_asks_for_more_until_the_page_is_full(tmp_path: Path) -> None:
 def test_a_blank_query_is_refused(index: Path, query: str) -> None:
     with Pipeline.open(index) as pipeline, pytest.raises(UsageError, match="empty"):
         pipeline.retrieve(query)
+
+
+def test_a_long_query_of_unknown_terms_names_a_few(index: Path) -> None:
+    words = [f"unknown{number}" for number in range(20_000)]
+    with Pipeline.open(index) as pipeline:
+        (note,) = pipeline.retrieve(" ".join(words)).notes
+    assert note == f"not in the index: {', '.join(words[:10])} and 19990 more"

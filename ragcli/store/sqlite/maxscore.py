@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from heapq import nlargest
 
 from ragcli.store.sqlite.layout import BLOCK
-from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Lists, Search, Term
+from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Lists, Pace, Search, Term
 
 Bounds = dict[int, float]  # chunk id -> the most that it can score with the terms read so far
 
@@ -19,7 +19,7 @@ def candidates(ordered: Sequence[Term], search: Search, budget: int) -> list[tup
     left = _suffix_sums([term.bound for term in ordered])
     filters = _Filters(search.admission)
     bounds: Bounds = {}
-    floor = 0.0  # the k-th best true score so far
+    floor, pace = 0.0, Pace()  # the k-th best true score so far, and when to look for a better
     for at, term in enumerate(ordered):
         if floor > left[at]:  # a chunk with none of the terms read so far can't get in
             return _pruned(ordered[at:], left[at:], search.lists, bounds, floor)
@@ -29,7 +29,8 @@ def candidates(ordered: Sequence[Term], search: Search, budget: int) -> list[tup
         for part in term.parts:
             _add(bounds, search.lists[part], part.step)
         filters.apply(bounds)
-        floor = max(floor, _floor(bounds, left[at + 1], search))
+        if pace.is_due(left[at + 1]):
+            floor = max(floor, _floor(bounds, left[at + 1], search))
     return [(bound, chunk) for chunk, bound in bounds.items() if bound >= floor]
 
 

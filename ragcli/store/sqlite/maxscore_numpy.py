@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragcli.store.sqlite.layout import BLOCK
-from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Part, Search, Term
+from ragcli.store.sqlite.scoring import FEW, Admission, Entries, Pace, Part, Search, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,13 +87,17 @@ def candidates(ordered: Sequence[Term], search: Search, arena: Arena) -> list[tu
     """(bound, chunk id) of every chunk that may be among the best k; terms in descending order of bound."""
     scan = _Scan(search, arena)
     left = np.cumsum([0.0, *(term.bound for term in reversed(ordered))])[::-1].tolist()
-    floor = 0.0
+    floor, pace = 0.0, Pace()
     try:
         for at, term in enumerate(ordered):
             if floor > left[at]:
+                scan.gather()
                 return scan.pruned(ordered[at:], left[at:], floor)
             scan.add(term)
-            floor = max(floor, scan.floor(left[at + 1]))
+            if pace.is_due(left[at + 1]):
+                scan.gather()
+                floor = max(floor, scan.floor(left[at + 1]))
+        scan.gather()
         return scan.pairs(floor)
     finally:
         scan.clear()
@@ -122,8 +126,11 @@ class _Scan:
             before = flat[slots]
             flat[slots] = before + worth
             self._touched.append(slots[before == 0.0])
+
+    def gather(self) -> None:
+        """Bring `slots` and `bounds` in step with what was read."""
         self.slots = np.concatenate(self._touched)
-        self.bounds = flat[self.slots]
+        self.bounds = self._arena.bounds[self.slots]
 
     def _read(self, part: Part) -> tuple[Slots, Bounds]:
         """The slots of a list, and the bound of each of its entries."""

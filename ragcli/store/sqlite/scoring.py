@@ -19,16 +19,17 @@ import msgspec
 from ragcli.options import Bm25Settings
 from ragcli.store.sqlite.layout import SATURATED, from_inline
 
+FEW_TERMS = 8
 FEW = 256  # so many candidates are scored faster one by one than pruned further
 Range = tuple[int, int]  # chunk ids, both ends counted in
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """A chunk id, its BM25 score, and what each query term (in the order of their first mention) adds to it."""
+    """A chunk id, its BM25 score, and what each term of the query that it has adds to it: they add up to the score."""
 
     chunk: int
     score: float
-    parts: tuple[float, ...]
+    parts: dict[str, float]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -155,8 +156,10 @@ class Scorer:
         flat, slope = self._flat, self._slope
         norms = {chunk: flat + slope * length for chunk, length in self._db.execute(query, (dumps(chunks),))}
         columns = [self._column(term, chunks, norms) for term in self._terms]
+        names = [term.text for term in self._terms]
         for chunk, *parts in zip(chunks, *columns, strict=True):
-            self._scored[chunk] = Scored(chunk, sum(parts), tuple(parts))
+            own = {name: part for name, part in zip(names, parts, strict=True) if part}
+            self._scored[chunk] = Scored(chunk, sum(own.values()), own)
 
     def _column(self, term: Term, chunks: Sequence[int], norms: Mapping[int, float]) -> list[float]:
         """What the term adds to each chunk."""
@@ -178,6 +181,24 @@ class Scorer:
 def idf(count: int, df: int) -> float:
     """ln(1 + (N - df + 0.5) / (df + 0.5)), always positive (spec I32)."""
     return log(1.0 + (count - df + 0.5) / (df + 0.5))
+
+
+class Pace:
+    """When a look for a new floor pays: after each of a few terms, of many only as the rest grows smaller.
+
+    Finding the floor costs a pass over all candidates; for a query of thousands of terms it would be most of the work.
+    """
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self._left = float("inf")
+
+    def is_due(self, left: float) -> bool:
+        """Whether to look, when terms worth `left` are still unread."""
+        due = self._looks < FEW_TERMS or left <= 0.9 * self._left
+        if due:
+            self._looks, self._left = self._looks + 1, left
+        return due
 
 
 class Search(msgspec.Struct, frozen=True):

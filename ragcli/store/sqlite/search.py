@@ -89,10 +89,10 @@ class KeywordIndex:
         if not state.average or not terms or allowed == []:
             return []
         chosen = bm25 or Bm25Settings()
-        looked_up = self.look_up(terms, chosen)
+        known = [term for term in self.look_up(terms, chosen) if term.df]
         lists = Lists(self._db)
-        scorer = Scorer(self._db, looked_up, lists, chosen, state.average)
-        ordered = sorted((term for term in looked_up if term.df), key=lambda term: -term.bound)
+        scorer = Scorer(self._db, known, lists, chosen, state.average)
+        ordered = sorted(known, key=lambda term: -term.bound)
         search = Search(lists, scorer, k, Admission(state.dead, allowed))
         return self._best(self._candidates(ordered, search), scorer, k)
 
