@@ -60,7 +60,8 @@ class Analyzer:
     def __init__(self, settings: AnalyzerSettings) -> None:
         self.settings = settings
         self._table = _WordCharacters()
-        self._stopwords = _stopwords(settings.stopwords)
+        words = _stopwords(settings.stopwords)
+        self._stopwords = frozenset(map(_without_accents, words)) if settings.fold_accents else words
         self._stem = _stemmer(settings.stemmer)
 
     def terms(self, text: str) -> list[str]:

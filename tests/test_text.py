@@ -53,3 +53,9 @@ def test_stemming_and_stop_words_are_opt_in() -> None:
 def test_an_unknown_language_names_those_there_are(settings_: AnalyzerSettings) -> None:
     with pytest.raises(OptionError, match=r"analyzer\.(stemmer|stopwords) = 'klingon'.*english"):
         Analyzer(settings_)
+
+
+@pytest.mark.spec("I33")
+def test_stop_words_are_folded_as_the_text_is() -> None:
+    german = Analyzer(AnalyzerSettings(stopwords="german", fold_accents=True))
+    assert german.terms("für die Brücke über den Fluss") == ["brucke", "fluss"]

@@ -241,6 +241,21 @@ def test_terms_that_are_not_what_was_indexed_are_found_out(corpus: Corpus) -> No
     )
 
 
+@pytest.mark.spec("I32")
+def test_under_another_unicode_no_term_of_a_delete_is_trusted(corpus: Corpus) -> None:
+    """Wrong terms that other chunks do have: nothing but the version could give them away."""
+    corpus.add([["a", "b"], ["a", "c"], ["c"]])
+    corpus.db.execute("UPDATE meta SET value = '1.0' WHERE key = 'unicode'")
+    corpus.alive[0] = ["c", "c"]
+    corpus.delete([0])
+    assert postings_check.check(corpus.db) == []
+    for query in (["a"], ["b"], ["c"]):
+        found = [(name_of(hit.chunk), hit.score) for hit in KeywordIndex(corpus.db).search(query, 5)]
+        assert_same(found, expected(corpus, query, 5, Bm25Settings()))
+    corpus.add([["d"]])
+    assert corpus.db.execute("SELECT value FROM meta WHERE key = 'unicode'").fetchone() == ("several",)
+
+
 def test_a_chunk_that_no_segment_has_can_not_be_deleted(corpus: Corpus) -> None:
     with pytest.raises(ValueError, match="chunk 7 is in no segment"):
         postings.delete(corpus.db, {7: ["a"]})

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Slots = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-ROUNDING = 1.0 + 1e-6  # single precision adds up a handful of bounds; this keeps them bounds
+
+EPSILON = 2.0**-23  # of single precision
 
 
 class Layout:
@@ -85,7 +86,7 @@ class Arena:
 
 def candidates(ordered: Sequence[Term], search: Search, arena: Arena) -> list[tuple[float, int]]:
     """(bound, chunk id) of every chunk that may be among the best k; terms in descending order of bound."""
-    scan = _Scan(search, arena)
+    scan = _Scan(search, arena, rounding=1.0 + (len(ordered) + 2) * EPSILON)
     left = np.cumsum([0.0, *(term.bound for term in reversed(ordered))])[::-1].tolist()
     floor, pace = 0.0, Pace()
     try:
@@ -106,8 +107,9 @@ def candidates(ordered: Sequence[Term], search: Search, arena: Arena) -> list[tu
 class _Scan:
     """The bounds of all chunks met so far: `slots` and, in the same order, `bounds`."""
 
-    def __init__(self, search: Search, arena: Arena) -> None:
+    def __init__(self, search: Search, arena: Arena, *, rounding: float) -> None:
         self._search = search
+        self._rounding = rounding  # what single precision may lose in adding up so many terms
         self._arena = arena
         self._layout = self._arena.layout
         self._mask = self._layout.mask(search.admission)
@@ -135,7 +137,7 @@ class _Scan:
     def _read(self, part: Part) -> tuple[Slots, Bounds]:
         """The slots of a list, and the bound of each of its entries."""
         entries = self._search.lists[part]
-        worth = np.frombuffer(entries.impacts, np.uint8) * np.float32(part.step * ROUNDING)
+        worth = np.frombuffer(entries.impacts, np.uint8) * np.float32(part.step * self._rounding)
         return self._layout.slots(entries), worth
 
     def floor(self, left: float) -> float:
@@ -153,7 +155,7 @@ class _Scan:
         for at, term in enumerate(rest):
             self._keep(self.bounds >= floor - left[at])
             if len(self.slots) <= FEW:
-                self.bounds = self.bounds + np.float32(left[at] * ROUNDING)
+                self.bounds = self.bounds + np.float32(left[at] * self._rounding)
                 break
             for part in term.parts:
                 self._look_up(part)

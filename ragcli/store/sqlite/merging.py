@@ -69,6 +69,11 @@ def merge(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
     parts = [segments.row_of(db, number) for number in numbers]
     facts = list(zip(*parts, strict=True))
     first, last, live, average = min(facts[0]), max(facts[1]), sum(facts[2]), segments.lowest(facts[3])
+    if not live:
+        segments.forget_dead(db, first, last)
+        for number in numbers:
+            segments.remove(db, number)
+        return
     joined = segments.insert(db, parts[0]._replace(first=first, last=last, chunks=live, average_length=average))
     dead = segments.dead_between(db, first, last)
     lists = 0
@@ -76,7 +81,7 @@ def merge(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
         alive = columns.without(piece, dead) if dead else piece
         lists = columns.insert(db, alive, joined, lists)
     segments.forget_dead(db, first, last)
-    for number in [*numbers, *([] if live else [joined])]:
+    for number in numbers:
         segments.remove(db, number)
 
 

@@ -21,6 +21,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from unicodedata import unidata_version
 
 import msgspec
 
@@ -138,11 +139,18 @@ def write(db: sqlite3.Connection, parts: Sequence[tuple[int, Segment]]) -> None:
     filled = [(first, segment) for first, segment in parts if segment.chunks]
     if not filled:
         return
+    _note_unicode(db)
     (start, one), (end, last) = filled[0], filled[-1]
     chunks = sum(segment.chunks for _, segment in filled)
     average = segments.lowest(segment.average_length for _, segment in filled)
     row = SegmentRow(start, end + last.chunks - 1, chunks, average, one.bm25.k1, one.bm25.b)
     columns.insert(db, columns.join([_placed(*part) for part in filled]), segments.insert(db, row))
+
+
+def _note_unicode(db: sqlite3.Connection) -> None:
+    """Remember under which version of Unicode terms were cut: letters and case differ from one to the next."""
+    db.execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('unicode', ?)", (unidata_version,))
+    db.execute("UPDATE meta SET value = 'several' WHERE key = 'unicode' AND value <> ?", (unidata_version,))
 
 
 def _placed(first: int, segment: Segment) -> Columns:
@@ -166,9 +174,10 @@ def _placed(first: int, segment: Segment) -> Columns:
 def delete(db: sqlite3.Connection, chunks: Mapping[int, Sequence[str]]) -> None:
     """Take chunks out: chunk id -> its terms exactly as they were indexed. Inside the caller's transaction.
 
-    Terms that are not what was indexed (an index made under another version of Unicode) are found out by the rows
-    that don't match; the segment is then rewritten without its dead chunks, which counts its terms anew.
+    Where the terms may not be what was indexed (an index that was written under another version of Unicode, or a row
+    that is not there), the segment is rewritten without its dead chunks, which counts its terms anew.
     """
+    reliable = db.execute("SELECT value FROM meta WHERE key = 'unicode'").fetchone() == (unidata_version,)
     by_segment = segments.covering(db, chunks)
     segments.mark_dead(db, chunks)
     for segment, dead in by_segment.items():
@@ -178,7 +187,7 @@ def delete(db: sqlite3.Connection, chunks: Mapping[int, Sequence[str]]) -> None:
         rows = [(count, segment, term) for term, count in counts.items()]
         found = db.executemany("UPDATE terms SET df = df - ? WHERE segment = ? AND term = ?", rows).rowcount
         db.execute("UPDATE segments SET chunks = chunks - ? WHERE id = ?", (len(dead), segment))
-        if found != len(rows) and rows:
+        if (found != len(rows) and rows) or not reliable:
             merge(db, [segment])
         else:
             _drop_empty(db, segment, counts)
