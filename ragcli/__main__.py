@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import NoReturn
 
-from ragcli.cli import main
+from ragcli.cli import Terminated, main
 
 
 def run() -> None:
-    """Run the command line and end the process with its exit code."""
-    sys.exit(main())
+    """Run the command line and end the process with its exit code. Once that is known, Ctrl-C changes it no more."""
+    signal.signal(signal.SIGTERM, _end)
+    code = main()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
+
+
+def _end(*_: object) -> NoReturn:
+    raise Terminated
 
 
 if __name__ == "__main__":

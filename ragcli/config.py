@@ -36,7 +36,7 @@ from zlib import crc32
 
 import msgspec
 
-from ragcli.errors import ConfigError, ExpressionError, OptionError, did_you_mean
+from ragcli.errors import ConfigError, ExpressionError, OptionError, did_you_mean, shortened
 from ragcli.filters import iso_date, parse_filter
 from ragcli.options import Condition, Settings
 
@@ -431,7 +431,11 @@ def _given_by_environment(environ: Mapping[str, str], keys: Iterable[str]) -> di
             raise ConfigError(f"{name}: {given[key].origin} sets {key} too", "unset one of them")
         value = environ[name]
         given[key] = _Given(
-            value, f"environment {name}", f"{name}: ", "(hidden)" if looks_secret(key) else repr(value), loose=True
+            value,
+            f"environment {name}",
+            f"{name}: ",
+            "(hidden)" if looks_secret(key) else shortened(repr(value)),
+            loose=True,
         )
     return given
 
@@ -465,7 +469,7 @@ def _convert(key: str, given: _Given) -> _Given:
         value = msgspec.convert(_shaped(given, kind), kind, strict=not given.loose)
     except ExpressionError as error:
         raise ConfigError(f"{given.place}{key}: {error.message}", error.hint) from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
         hint = "put the value in quotes" if kind is str and not given.loose else ""
         raise ConfigError(f"{given.place}{key} must be {_words(kind)}, not {given.shown}", hint) from error
     return msgspec.structs.replace(given, value=value)
@@ -517,7 +521,7 @@ def _shown(value: object) -> str:
         return "a map"
     if isinstance(value, list | tuple):
         return "a list"
-    return value.isoformat() if isinstance(value, date) else repr(value)
+    return value.isoformat() if isinstance(value, date) else shortened(repr(value))
 
 
 def _build(given: Mapping[str, _Given]) -> Settings:
@@ -538,7 +542,7 @@ def _placed(error: OptionError, given: Mapping[str, _Given]) -> ConfigError | Op
     """The error with the place that caused it; one that only defaults and flags cause is the option's own."""
     causes = [given[key] for key in given if key == error.option or key in error.allowed]
     place = next((cause.place for cause in causes if cause.place), "")
-    shown = "(hidden)" if looks_secret(error.option) else repr(error.value)
+    shown = "(hidden)" if looks_secret(error.option) else shortened(repr(error.value))
     if not place or given.get(error.option, causes[0]).origin == "flag":
         return error
     return ConfigError(f"{place}{error.option} = {shown} is out of range: {error.allowed}")

@@ -49,7 +49,7 @@ class OptionError(UsageError):
     """An option's value is out of range."""
 
     def __init__(self, option: str, value: object, allowed: str) -> None:
-        super().__init__(f"{option} = {value!r} is out of range: {allowed}")
+        super().__init__(f"{option} = {shortened(repr(value))} is out of range: {allowed}")
         self.option = option
         self.value = value
         self.allowed = allowed
@@ -115,6 +115,11 @@ class RemoteError(RagcliError):
     """A remote service failed after all retries."""
 
     exit_code = 5
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """`text` as a message shows it: what is longer than `most` characters ends in `…`."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

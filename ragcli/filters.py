@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from ragcli.errors import ExpressionError, did_you_mean
+from ragcli.errors import ExpressionError, did_you_mean, shortened
 from ragcli.options import Condition
 from ragcli.types import Metadata, MetadataValue, Scalar
 
@@ -44,9 +44,9 @@ def parse_filter(text: str) -> Condition:
     """
     key, value, typed = _pair(text, "--filter")
     if key == PATH_KEY and typed:
-        raise ExpressionError(f"--filter {text}: path takes a glob", "write path=docs/*.md")
+        raise ExpressionError(f"--filter {shortened(text)}: path takes a glob", "write path=docs/*.md")
     if value is None or isinstance(value, tuple):
-        raise ExpressionError(f"--filter {text}: compare with one value", "several --filter must all match")
+        raise ExpressionError(f"--filter {shortened(text)}: compare with one value", "several --filter must all match")
     return Condition(key, value)
 
 
@@ -61,20 +61,21 @@ def parse_tag(text: str) -> tuple[str, MetadataValue]:
 
 
 def _pair(text: str, flag: str) -> tuple[str, MetadataValue, bool]:
+    place = f"{flag} {shortened(text)}"
     key, equals, value = text.partition("=")
     typed = key.endswith(":")
     key = key.removesuffix(":").strip()
     if not (equals and key):
-        raise ExpressionError(f"{flag} {text}: no {'key before' if equals else ''} `=`".replace("  ", " "), _EXAMPLE)
+        raise ExpressionError(f"{place}: no {'key before' if equals else ''} `=`".replace("  ", " "), _EXAMPLE)
     _check_unicode(text, flag)
-    return key, _typed(value.strip(), f"{flag} {text}") if typed else value, typed
+    return key, _typed(value.strip(), place) if typed else value, typed
 
 
 def _check_unicode(text: str, flag: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ExpressionError(f"{flag} {text!a}: not valid UTF-8") from None
+        raise ExpressionError(f"{flag} {shortened(ascii(text))}: not valid UTF-8") from None
 
 
 def _typed(text: str, place: str) -> MetadataValue:
@@ -99,8 +100,12 @@ def iso_date(text: str) -> date | datetime | None:
 def _from_json(text: str, place: str) -> MetadataValue:
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except msgspec.DecodeError as error:
+        if "out of range" in str(error):
+            raise _too_large(place) from None
         raise ExpressionError(f"{place}: not JSON", f"for text write key=value; {_EXAMPLE}") from None
+    except RecursionError:
+        raise ExpressionError(f"{place}: lists inside lists are no value", _EXAMPLE) from None
     members = value if isinstance(value, list) else [value]
     for member in members:
         _check_member(member, place, nested=isinstance(value, list))
@@ -111,7 +116,11 @@ def _check_member(value: object, place: str, *, nested: bool) -> None:
     if isinstance(value, dict | list) or (nested and value is None):
         raise ExpressionError(f"{place}: a value is text, a number, true, false or a date, or a list of these")
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise ExpressionError(f"{place}: the number is too large", f"the largest integer is {LARGEST_INTEGER}")
+        raise _too_large(place)
+
+
+def _too_large(place: str) -> ExpressionError:
+    return ExpressionError(f"{place}: the number is too large", f"the largest integer is {LARGEST_INTEGER}")
 
 
 def kind_of(value: Scalar) -> Kind:
@@ -157,7 +166,7 @@ def explain_mismatch(condition: Condition, kinds_in_index: Mapping[str, Collecti
     if key == PATH_KEY:
         return None
     if key not in kinds_in_index:
-        return f"no document in this index has the tag {key}{did_you_mean(key, kinds_in_index)}"
+        return f"no document in this index has the tag {shortened(key)}{did_you_mean(key, kinds_in_index)}"
     kinds = kinds_in_index[key]
     if not kinds or kind_of(condition.value) in kinds:
         return None
@@ -166,7 +175,7 @@ def explain_mismatch(condition: Condition, kinds_in_index: Mapping[str, Collecti
 
 
 def _rewritten(condition: Condition, kind: str) -> str:
-    text = _plain(condition.value)
+    text = shortened(_plain(condition.value))
     forms = {
         "text": f"text write {condition.key}={text}",
         "number": f"a number write {condition.key}:={text if _is_number(text) else 3}",
@@ -185,7 +194,7 @@ def _plain(value: Scalar) -> str:
 def _is_number(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), int | float) and text not in {"true", "false"}
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
 
 

@@ -173,3 +173,25 @@ def test_a_path_or_a_good_kind_needs_no_explanation() -> None:
 def test_an_unknown_tag_is_explained_with_the_nearest() -> None:
     said = explain_mismatch(Condition("langauge", "de"), {"language": {"text"}})
     assert said == "no document in this index has the tag langauge; did you mean language?"
+
+
+@pytest.mark.spec("R9")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a:=" + "[" * 100_000, "lists inside lists"),
+        ("a:=" + "9" * 5000, "too large"),
+        ("a:=" + "x" * 5000, "not JSON"),
+        ("x" * 5000, "no `=`"),
+        ("path:=" + "1" * 15, "path takes a glob"),
+    ],
+)
+def test_a_huge_value_is_a_short_error(text: str, words: str) -> None:
+    with pytest.raises(ExpressionError, match=words) as caught:
+        parse_filter(text)
+    assert len(caught.value.message) < 200
+
+
+def test_a_mismatch_with_a_huge_value_is_told_shortly() -> None:
+    told = explain_mismatch(Condition("year", "[" * 100_000), {"year": ["number"]})
+    assert told == "year holds numbers in this index; for a number write year:=3"

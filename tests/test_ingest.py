@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -9,7 +10,9 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from ragcli.errors import UsageError
 from ragcli.ingest import commit, ingest_paths, prepare, run, workers
 from ragcli.options import ChunkingSettings, IngestSettings, Settings
 from ragcli.read import formats
+from ragcli.store.sqlite import documents, schema
 from ragcli.types import Document, Event, IngestOptions, Problem, ReadRequest
 from tests import crash, indexes
 from tests.crash import change_corpus, make_corpus
@@ -429,3 +433,157 @@ def test_indexed_files_that_the_rules_leave_out_now_are_counted_in_words(tmp_pat
     ):
         (docs / ".ragignore").write_text(names)
         assert indexes.take_in(index, docs, prune=True).warnings == (told,)
+
+
+def unlistable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make the system refuse to list the folder, also to root."""
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if path == str(folder):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+@pytest.mark.spec("I5", "I34")
+@pytest.mark.parametrize("refused", ["docs", "docs/locked"])
+def test_nothing_below_a_folder_that_cannot_be_listed_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    index = tmp_path / "i.db"
+    docs = indexes.write(tmp_path / "docs", {"a.md": "alpha\n", "locked/b.md": "beta\n", "locked/s/c.md": "gamma\n"})
+    indexes.take_in(index, docs)
+    (docs / "locked/s/c.md").unlink()
+    with monkeypatch.context() as patch:
+        unlistable(patch, tmp_path / refused)
+        for prune, dry_run in ((False, False), (True, True), (True, False)):
+            report = indexes.take_in(index, docs, prune=prune, dry_run=dry_run)
+            assert [(problem.path, problem.kind) for problem in report.failed] == [
+                (str(tmp_path / refused), "unreadable")
+            ]
+            assert (report.removed, report.skipped, report.warnings) == (0, (), ())
+    assert indexes.ids(index) == ["a.md", "locked/b.md", "locked/s/c.md"]
+    assert indexes.take_in(index, docs, prune=True).removed == 1
+
+
+@pytest.mark.spec("I5", "I34")
+def test_a_file_that_the_system_does_not_tell_of_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, docs = tmp_path / "i.db", docs_of(tmp_path, a_md="alpha\n", b_md="beta\n")
+    indexes.take_in(index, docs)
+    known, unseen = str(docs / "b.md"), Settings(ingest=IngestSettings(exclude=("b.md",)))
+    real = os.lstat
+
+    def lstat(path: str, **how: Any) -> os.stat_result:
+        if path == known:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, **how)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    report = indexes.take_in(index, docs, settings=unseen, prune=True)
+    assert (report.removed, report.warnings) == (0, ())
+
+
+@pytest.mark.spec("I34")
+def test_pruning_an_empty_folder_and_one_that_is_not_there(tmp_path: Path) -> None:
+    index, docs = tmp_path / "i.db", docs_of(tmp_path, a_md="alpha\n", b_md="beta\n")
+    indexes.take_in(index, docs)
+    docs.rename(tmp_path / "away")
+    with pytest.raises(UsageError, match="docs: no such file or folder") as told:
+        indexes.take_in(index, docs, prune=True)
+    assert told.value.hint.startswith("nothing was removed")
+    assert indexes.ids(index) == ["a.md", "b.md"]
+    docs.mkdir()
+    assert indexes.take_in(index, docs, prune=True).removed == 2
+
+
+@pytest.mark.spec("I34")
+def test_a_file_whose_place_a_folder_took_is_gone(tmp_path: Path) -> None:
+    index, docs = tmp_path / "i.db", docs_of(tmp_path, a_md="alpha\n", b_md="beta\n")
+    indexes.take_in(index, docs)
+    (docs / "a.md").unlink()
+    indexes.write(docs, {"a.md/c.md": "gamma\n"})
+    report = indexes.take_in(index, docs, prune=True)
+    assert (report.added, report.removed, report.warnings) == (1, 1, ())
+    assert indexes.ids(index) == ["a.md/c.md", "b.md"]
+
+
+@pytest.mark.spec("I5")
+@pytest.mark.parametrize("run_bytes", [4 * 1024 * 1024, 40])
+def test_lost_records_are_told_until_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_bytes: int
+) -> None:
+    monkeypatch.setattr(run, "ONE_RUN", run_bytes)
+    index, docs = tmp_path / "i.db", tmp_path / "docs"
+    good = '{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n'
+    indexes.write(docs, {"x.jsonl": good + "no JSON\n" + '{"_id": "a", "text": "again"}\n', "y.jsonl": good[:28]})
+    where = str(docs / "x.jsonl")
+    for path in docs.iterdir():
+        os.utime(path, (1e9, 1e9))
+    first = indexes.take_in(index, docs)
+    assert [(problem.path, problem.kind) for problem in first.failed] == [(where, "malformed"), (where, "duplicate")]
+    before = index.read_bytes()
+    lost = [Problem(where, "incomplete", "2 records could not be read, and it is unchanged since")]
+    for dry_run in (False, True, False):
+        report = indexes.take_in(index, docs, dry_run=dry_run)
+        assert list(report.failed) == lost
+        assert (report.added, report.changed, report.bytes) == (0, 0, 0)
+    assert index.read_bytes() == before
+    with closing(schema.open_reader(index)) as db:
+        assert documents.failed_sources(db) == [Problem(where, "incomplete", "2 records could not be read")]
+    indexes.write(docs, {"x.jsonl": good})
+    for _ in range(2):
+        assert indexes.take_in(index, docs).failed == ()
+
+
+@pytest.mark.spec("I3")
+@pytest.mark.parametrize("run_bytes", [4 * 1024 * 1024, 10])
+def test_a_collection_in_utf_16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_bytes: int) -> None:
+    monkeypatch.setattr(run, "ONE_RUN", run_bytes)
+    lines = '{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n'
+    docs = indexes.write(tmp_path / "docs", {"x.jsonl": lines.encode("utf-16")})
+    for expected in ((2, 0), (0, 2)):
+        report = indexes.take_in(tmp_path / "i.db", docs)
+        assert (report.added, report.unchanged, report.failed) == (*expected, ())
+    assert indexes.found(tmp_path / "i.db", "two") == {"b"}
+
+
+@pytest.mark.spec("I2")
+def test_what_lies_beside_another_index_is_no_document(tmp_path: Path) -> None:
+    docs = docs_of(tmp_path, a_md="alpha\n")
+    indexes.take_in(docs / "A.db", docs)
+    indexes.write(docs, {"A.db-wal": "", "gone.db.lock": (docs / "A.db.lock").read_bytes(), "uv.lock": "version = 1\n"})
+    report = indexes.take_in(tmp_path / "i.db", docs)
+    assert indexes.ids(tmp_path / "i.db") == ["a.md", "uv.lock"]
+    left_out = {Path(problem.path).name: problem.kind for problem in report.skipped}
+    assert left_out == {"A.db": "binary", "A.db-wal": "index", "A.db.lock": "index", "gone.db.lock": "index"}
+
+
+@pytest.mark.spec("I1")
+def test_a_name_without_standard_input_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--name is for standard input"):
+        indexes.take_in(tmp_path / "i.db", docs_of(tmp_path, a_md="alpha\n"), name="x")
+
+
+@pytest.mark.spec("I5")
+def test_a_name_that_is_not_utf8_is_a_failure(tmp_path: Path) -> None:
+    docs = docs_of(tmp_path, a_md="alpha\n")
+    Path(os.fsdecode(os.fsencode(docs) + b"/caf\xe9.md")).write_text("x")
+    report = indexes.take_in(tmp_path / "i.db", docs)
+    assert [(problem.kind, problem.path) for problem in report.failed] == [("unreadable name", f"{docs}/caf\\udce9.md")]
+    assert report.skipped == ()
+
+
+@pytest.mark.spec("I34")
+def test_more_records_change_than_are_deleted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "AT_ONCE", 2)
+    records = tmp_path / "docs" / "r.jsonl"
+    for word, count in (("alpha", 9), ("beta", 9), ("gamma", 3)):
+        lines = [json.dumps({"_id": f"r{n}", "text": f"{word} {n}"}) for n in range(count)]
+        indexes.write(tmp_path / "docs", {"r.jsonl": "\n".join(lines)})
+        report = indexes.take_in(tmp_path / "i.db", records)
+    assert (report.added, report.changed, report.removed) == (0, 3, 6)
+    assert indexes.faults(tmp_path / "i.db") == []
+    indexes.take_in(tmp_path / "fresh.db", records)
+    indexes.same(tmp_path / "fresh.db", tmp_path / "i.db", ["alpha", "gamma 2"])

@@ -10,9 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ragcli.errors import RagcliError
+from ragcli.errors import RagcliError, shortened
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+LONGEST_PATH = 300  # characters of a path in a message
+TERMINATED = 143  # 128 + SIGTERM
+
+
+class Terminated(BaseException):
+    """SIGTERM came. Like KeyboardInterrupt no `Exception`: everything is given back on the way out."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         streams.say("error", "interrupted")
         return INTERRUPTED
+    except Terminated:
+        streams.say("error", "terminated")
+        return TERMINATED
     except Exception as error:
         code = _report(error, debug=_asks_for_debug(arguments))
     return code
@@ -60,7 +69,7 @@ def _report(error: Exception, *, debug: bool) -> int:
     if isinstance(error, RagcliError):
         message, hint, code = error.message, error.hint, error.exit_code
     elif isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
+        place = f": {shortened(str(error.filename), LONGEST_PATH)}" if error.filename else ""
         message, hint, code = f"{error.strerror}{place}", "", 1
     else:
         message, hint, code = f"{type(error).__name__}: {error}", "this is a fault in ragcli", 1

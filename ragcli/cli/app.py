@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Verbose
-from ragcli.errors import UsageError, did_you_mean
+from ragcli.errors import UsageError, did_you_mean, shortened
 
 COMMANDS = {
     "ingest": "Read files into the index; again: only what is new or changed.",
@@ -85,7 +85,9 @@ class Commands(TyperGroup):
         name = args[0]
         if name in COMMANDS or ctx.resilient_parsing or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        raise UsageError(f"no such command: {name}{did_you_mean(name, COMMANDS)}", f"commands: {', '.join(COMMANDS)}")
+        raise UsageError(
+            f"no such command: {shortened(name)}{did_you_mean(name, COMMANDS)}", f"commands: {', '.join(COMMANDS)}"
+        )
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, then the options."""

@@ -6,9 +6,10 @@ known by its line number. One query's error is reported on its line and the rest
 
 from __future__ import annotations
 
-import sys
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PARTLY_DONE = 4
 STREAMED = ("json", "jsonl", "trec")
+WIDE = (b"\xff\xfe", b"\xfe\xff")  # how UTF-16 and little-endian UTF-32 begin
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ def run_batch(session: Session, source: str, chosen: str | None, *, explain: boo
 def opened(source: str) -> Iterator[BinaryIO]:
     """The batch file, or standard input for "-"."""
     if source == "-":
-        yield sys.stdin.buffer
+        yield streams.standard_input()
         return
     try:
         stream = open(source, "rb")  # noqa: PTH123, SIM115 - closed below; a path or a pipe such as /dev/fd/63
@@ -69,9 +71,19 @@ def opened(source: str) -> Iterator[BinaryIO]:
 
 
 def lines(stream: BinaryIO) -> Iterator[Line]:
-    """Each line of a batch as a query, read as it comes."""
-    for number, data in enumerate(stream, 1):
+    """Each line of a batch as a query, read as it comes; UTF-16 and UTF-32 are read whole first."""
+    for number, data in enumerate(_in_utf8(stream), 1):
         yield _parsed(str(number), data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data)
+
+
+def _in_utf8(stream: BinaryIO) -> Iterator[bytes]:
+    first = stream.readline()
+    if not first.startswith(WIDE) and b"\0" not in first:
+        yield from chain([first] if first else [], stream)
+        return
+    from ragcli.read.decode import decode
+
+    yield from io.BytesIO(decode(first + stream.read()).text.encode())
 
 
 def _parsed(number: str, data: bytes) -> Line:
@@ -87,7 +99,7 @@ def _parsed(number: str, data: bytes) -> Line:
 def _parsed_object(number: str, text: str) -> Line:
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return Line(number, text, f"not JSON: {error}")
     query, query_id = found.get("text"), found.get("_id", found.get("id", number))
     if not isinstance(query_id, str | int) or isinstance(query_id, bool):

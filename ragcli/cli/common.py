@@ -142,6 +142,17 @@ def _home() -> Path | None:
         return None
 
 
+def as_text(argument: str) -> str:
+    """An argument that is no path, with what the locale could not read (as under LC_ALL=C) read as UTF-8.
+
+    As it is where that is no UTF-8 either: lone surrogates stand for its bytes (PEP 383).
+    """
+    try:
+        return argument if argument.isascii() else os.fsencode(argument).decode()
+    except UnicodeError:
+        return argument
+
+
 def given(values: list[Any] | None) -> tuple[Any, ...] | None:
     """A repeatable option's values; None when it was not given, so that the settings below it hold."""
     return tuple(values) if values else None

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from ragcli.cli import inert, streams
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, begin, given
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, as_text, begin, given
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
 from ragcli.options import ChunkingSettings, IngestSettings
@@ -218,7 +218,7 @@ def _tags(texts: list[str] | None) -> Mapping[str, Any]:
         return {}
     from ragcli.filters import parse_tag
 
-    return dict(parse_tag(text) for text in texts)
+    return dict(parse_tag(as_text(text)) for text in texts)
 
 
 def _confirm_reset(index: Path) -> None:
@@ -228,7 +228,7 @@ def _confirm_reset(index: Path) -> None:
     """
     if not index.exists():
         return
-    if not sys.stdin.isatty():
+    if not streams.input_is_terminal():
         raise UsageError(f"--reset would empty {index}, and nobody is here to ask", "add --yes if that is meant")
     sys.stderr.write(f"Empty the index {inert.line(str(index))}? [y/N] ")
     sys.stderr.flush()
@@ -240,7 +240,7 @@ def _run(session: Session, paths: tuple[str, ...], options: IngestOptions) -> In
     from ragcli.cli import progress
     from ragcli.ingest import ingest_paths
 
-    stdin = sys.stdin.buffer if "-" in paths else None
+    stdin = streams.standard_input() if "-" in paths else None
     with progress.shown(quiet=session.common.quiet) as listen:
         return ingest_paths(
             paths,

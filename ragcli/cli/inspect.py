@@ -10,7 +10,7 @@ import typer
 
 from ragcli.cli import streams, views
 from ragcli.cli.app import Command
-from ragcli.cli.common import Common, Debug, Index, Quiet, Session, Verbose, begin
+from ragcli.cli.common import Common, Debug, Index, Quiet, Session, Verbose, as_text, begin
 from ragcli.errors import UsageError
 
 VIEW, OUTPUT = "What to show (default: --stats)", "Output"
@@ -111,7 +111,7 @@ def command(
     file = Path(config) if config else None
     common = Common(index_file=index, settings_file=file, quiet=quiet, verbose=verbose, debug=debug)
     session = begin(context, common, {})
-    return _show(session, view, document or chunk or terms or "", as_json=as_json or output == "json")
+    return _show(session, view, as_text(document or chunk or terms or ""), as_json=as_json or output == "json")
 
 
 def _show(session: Session, view: str, subject: str, *, as_json: bool) -> int:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcli.cli import streams
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, begin
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, as_text, begin
 from ragcli.cli.formats import Reply, render, stage_lines
 from ragcli.cli.wording import counted
-from ragcli.errors import UsageError
+from ragcli.errors import UsageError, shortened
 from ragcli.options import AnalyzerSettings, Format, Mode, RetrievalOptions
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def command(
         "retrieval.top_k": top_k,
         "retrieval.mode": mode,
         "retrieval.metadata_filter": _conditions(filters),
-        "retrieval.where": where,
+        "retrieval.where": None if where is None else as_text(where),
         "retrieval.min_score": min_score,
         "retrieval.per_document": per_document,
         "output.format": chosen,
@@ -189,11 +189,11 @@ def _asked(words: list[str] | None, batch: str | None) -> str:
         return ""
     if not words:
         raise UsageError("no query", "write it after the command, or - to read it from standard input")
-    text = _decoded(streams.read_input()) if words == ["-"] else " ".join(words)
+    text = _decoded(streams.read_input()) if words == ["-"] else as_text(" ".join(words))
     if not text.strip():
         raise UsageError("the query is empty", "give at least one word")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError(f"the query is not valid UTF-8: {text!a}")
+        raise UsageError(f"the query is not valid UTF-8: {shortened(ascii(text))}")
     return text.strip()
 
 
@@ -209,7 +209,7 @@ def _conditions(filters: list[str] | None) -> tuple[Any, ...] | None:
         return None
     from ragcli.filters import parse_filter
 
-    return tuple(parse_filter(text) for text in filters)
+    return tuple(parse_filter(as_text(text)) for text in filters)
 
 
 def _write(session: Session, name: str, reply: Reply, analyzer: AnalyzerSettings) -> None:
@@ -222,6 +222,8 @@ def _write(session: Session, name: str, reply: Reply, analyzer: AnalyzerSettings
     streams.flush()
     for note in result.notes:
         session.common.note(note)
+    if result.ranking.dropped and not result.ranking.hits:
+        session.common.note(f"the best of them: {result.ranking.dropped[0].reason}")
     if name == "table":
         session.common.tell(_summary(result))
     if session.common.verbose:

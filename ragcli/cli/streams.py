@@ -9,12 +9,23 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import BinaryIO
 
 from ragcli.cli import inert
+from ragcli.errors import UsageError
 
 
 def make_safe() -> None:
-    """No character can make a write to standard output or standard error fail."""
+    """No character can make a write to standard output or standard error fail, nor that the shell closed it (`>&-`).
+
+    What is written to a closed one goes nowhere. Its descriptor is taken, so that no file of ours gets its number.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -71,6 +82,24 @@ def messages_are_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+def standard_input() -> BinaryIO:
+    """Standard input, as bytes.
+
+    Raises: UsageError where the shell closed it (`<&-`).
+    """
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", "name a file, or pipe something in")
+    return sys.stdin.buffer
+
+
+def input_is_terminal() -> bool:
+    """Can a person be asked?"""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def read_input() -> bytes:
-    """All of standard input."""
-    return sys.stdin.buffer.read()
+    """All of standard input.
+
+    Raises: UsageError where it is closed.
+    """
+    return standard_input().read()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragcli.errors import UsageError
+from ragcli.errors import UsageError, shortened
 
 # What other tools call it. A word here is a guess at what was meant, never accepted in its place.
 _ALSO_CALLED = {
@@ -30,7 +30,7 @@ def translated(error: Any) -> UsageError:
     hint = f"see {command} --help"
     if hasattr(error, "possibilities"):
         nearest = _nearest(error.option_name, _options_of(error))
-        return UsageError(f"no such option: {error.option_name}{nearest}", hint)
+        return UsageError(f"no such option: {shortened(error.option_name)}{nearest}", hint)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     return UsageError(_one_sentence(message), hint)
 
@@ -61,5 +61,5 @@ def _nearest(name: str, options: list[str]) -> str:
 
 def _one_sentence(message: str) -> str:
     """Click's messages are sentences; ours begin small and end without a full stop."""
-    text = " ".join(message.split()).rstrip(".")
+    text = " ".join(shortened(word) for word in message.split()).rstrip(".")
     return text[:1].lower() + text[1:]

@@ -42,13 +42,17 @@ class Tally:
 
 
 class Open(msgspec.Struct):
-    """A source on its way in. `existed`: the index knew it before this run; `renamed`: some ids were taken."""
+    """A source on its way in. `existed`: the index knew it before this run; `renamed`: some ids were taken.
+
+    `lost`: its records that could not be read.
+    """
 
     item: Item
     existed: bool
     failure: Problem | None = None
     row: int | None = None
     renamed: bool = False
+    lost: int = 0
 
 
 class Committer:
@@ -140,22 +144,25 @@ class Committer:
                 batch.delete(rows[at : at + AT_ONCE])
 
     def _put(self, part: Part, write: _Write) -> list[int]:
-        """Queue the part's documents; gives the rows that they replace, and at the source's end those that are gone."""
+        """Queue the part's documents in place of those that they replace; at the source's end gives what is gone."""
         source = self.open[part.number]
         source.failure = source.failure or part.failure
         self.tally.bytes += part.bytes
-        self.tally.failed += part.problems
+        for problem in part.problems:
+            self.lose(source, problem)
         self.tally.warnings += part.warnings
         if _has_vanished(source):
             return []
-        row = source.row = write.batch.put_source(source.item.source, **({} if part.last else {"status": "partial"}))
+        # Until it is settled the source counts as unfinished: a kill in between makes the next run look again.
+        row = source.row = write.batch.put_source(source.item.source, status="partial")
         replaced = [old for one in part.documents if (old := self._add(one, source, row, write)) is not None]
+        write.batch.delete(replaced)
         self._keep(part, source, write.batch)
-        if part.last and source.existed and not source.failure:
-            gone = self._unsettled(row)
-            self.tally.removed += len(gone)
-            replaced += gone
-        return replaced
+        if not part.last or not source.existed or source.failure:
+            return []
+        gone = self._unsettled(row)
+        self.tally.removed += len(gone)
+        return gone
 
     def _add(self, document: NewDocument, source: Open, row: int, write: _Write) -> int | None:
         """Queue the document; gives the row that it replaces."""
@@ -163,7 +170,7 @@ class Committer:
         old = write.ids.existing(row, document.raw)
         if old is not None and self._is_settled(old.id):
             write.batch.refuse(document, first)
-            self.tally.failed.append(duplicate(source.item.source, document.raw, document.first_line))
+            self.lose(source, duplicate(source.item.source, document.raw, document.first_line))
             return None
         document_id = old.document_id if old else write.ids.free(document, source.item.source)
         source.renamed = source.renamed or document_id != document.raw
@@ -177,13 +184,18 @@ class Committer:
         self.settled[old.id] = 1
         return old.id
 
+    def lose(self, source: Open, problem: Problem) -> None:
+        """A record of the source does not go in; its row says so until the source is read again."""
+        source.lost += 1
+        self.tally.failed.append(problem)
+
     def _is_settled(self, number: int) -> bool:
         return number >= self.first_new or bool(self.settled[number])
 
     def _keep(self, part: Part, source: Open, batch: Batch) -> None:
         for number, first_line in part.kept:
             if self._is_settled(number):
-                self.tally.failed.append(duplicate(source.item.source, "of an earlier record", first_line))
+                self.lose(source, duplicate(source.item.source, "of an earlier record", first_line))
                 continue
             self.settled[number] = 1
             self.tally.unchanged += 1
@@ -201,12 +213,14 @@ class Committer:
         if source.failure:
             self._record_failure(source.item.source, source.failure, batch)
         else:
-            self._record_success(source.item, part, batch)
+            self._record_success(source, part, batch)
 
-    def _record_success(self, item: Item, part: Part, batch: Batch) -> None:
+    def _record_success(self, source: Open, part: Part, batch: Batch) -> None:
+        item, lost = source.item, source.lost
+        reason = f"{lost} record{'s' * (lost > 1)} could not be read" if lost else None
         batch.put_source(
             item.source, status="complete", hash=part.hash, rules=self.rules, tags=tags.encode(item.tags),
-            problem=None, reason=None, **self._facts(item.source),
+            problem="incomplete" if lost else None, reason=reason, **self._facts(item.source),
         )  # fmt: skip
 
     def _record_failure(self, source: Source, failure: Problem, batch: Batch) -> None:

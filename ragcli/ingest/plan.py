@@ -7,7 +7,8 @@ only the time differs the content's hash decides. Reads no document and writes n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from operator import itemgetter
@@ -78,7 +79,7 @@ class Comparison:
                 continue
             location, size, mtime_ns, status, rules, number = found
             self.seen.add(location)
-            same = mtime_ns == source.mtime_ns and size == source.size
+            same = mtime_ns == source.mtime_ns and size == source.size and not location.startswith(STDIN)
             if same and trusted and status == "complete" and rules == current:
                 self.unchanged[location] = number
             elif item := self._judged(source, self.look_up(number), same=same):
@@ -92,7 +93,8 @@ class Comparison:
             self.report(Problem(row.location, row.problem or "", row.reason))
             return None
         is_current = row.status == "complete" and row.rules == self.rules and wanted == old_tags
-        if not is_current or row.size != source.size or row.hash is None:
+        piped = source.location.startswith(STDIN)  # has no size and no time: what it says is compared when it is read
+        if piped or not is_current or row.size != source.size or row.hash is None:
             return Item("changed" if row.hash else "new", own, row, wanted)
         if same and not self.checksum:
             self.unchanged[row.location] = row.id
@@ -102,19 +104,44 @@ class Comparison:
         self.unchanged[row.location] = row.id
         return None if same else Item("touched", own, row, wanted)
 
-    def gone(self, paths: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Known sources below `paths` whose files are not there any more; and how many are there but left out."""
+    def still_incomplete(self, incomplete: Mapping[str, Problem]) -> list[Problem]:
+        """What is told again of unchanged sources some of whose records could not be read."""
+        return [
+            Problem(location, problem.kind, f"{problem.reason}, and it is unchanged since")
+            for location, problem in incomplete.items()
+            if location in self.unchanged
+        ]
+
+    def gone(self, paths: Sequence[str], unread: Collection[str] = ()) -> tuple[dict[str, int], int]:
+        """Known sources below `paths` whose files are not there any more; and how many are there but left out.
+
+        Of what is below `unread`, the folders that could not be listed, nothing is known.
+        """
         if len(self.seen) == len(self.known):
             return {}, 0
         unseen = self.known.keys() - self.seen
-        below = sorted(location for location in unseen if _is_below(location, paths))
-        gone = {location: self.known[location][-1] for location in below if not os.path.lexists(location)}
-        return gone, len(below) - len(gone)
+        below = sorted(location for location in unseen if _is_below(location, paths) and not _is_in(location, unread))
+        there = {location: _is_there(location) for location in below}
+        gone = {location: self.known[location][-1] for location in below if there[location] is False}
+        return gone, sum(found is True for found in there.values())
+
+
+def _is_there(location: str) -> bool | None:
+    """Whether a file is there still; a folder of its name is not it. None where the system doesn't tell."""
+    try:
+        status = os.lstat(location)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return not (stat.S_ISDIR(status.st_mode) or os.path.isdir(location))  # noqa: PTH112
+
+
+def _is_in(location: str, folders: Collection[str]) -> bool:
+    return any(location == folder or location.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
 def _is_below(location: str, paths: Sequence[str]) -> bool:
     if location.startswith(STDIN):
         return False
-    return any(
-        location == path or location.startswith(path.rstrip("/") + "/") or fnmatchcase(location, path) for path in paths
-    )
+    return _is_in(location, paths) or any(fnmatchcase(location, path) for path in paths)

@@ -263,13 +263,13 @@ def _read(job: Job, part: Part, max_bytes: int) -> Iterator[Document]:
     digest = blake2b(digest_size=16)
     for request in _requests(job, max_bytes):
         if isinstance(request, Problem):
-            part.problems.append(request)
+            part.problems.append(located(request, job.source))
             continue
         part.bytes += len(request.data)
         digest.update(request.data)
         for item in read(request):
             if isinstance(item, Problem):
-                part.problems.append(item)
+                part.problems.append(located(item, job.source))
             else:
                 yield item
     if job.request is None:
@@ -302,6 +302,11 @@ def _clean_value(value: MetadataValue) -> MetadataValue:
     if isinstance(value, tuple):
         return tuple(_clean(member) if isinstance(member, str) else member for member in value)
     return _clean(value) if isinstance(value, str) else value
+
+
+def located(problem: Problem, source: Source) -> Problem:
+    """The problem of a record, named by where its source is, as all others are."""
+    return Problem(source.location, problem.kind, problem.reason)
 
 
 def duplicate(source: Source, document_id: str, line: int) -> Problem:

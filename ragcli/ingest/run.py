@@ -24,7 +24,7 @@ from ragcli import __version__
 from ragcli.errors import ReadError, UsageError, did_you_mean
 from ragcli.ingest.commit import Committer, Open
 from ragcli.ingest.plan import SKIPS, Comparison, Item, rules_digest
-from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools, failure_of
+from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools, failure_of, located
 from ragcli.ingest.workers import Jobs, prepared
 from ragcli.options import Settings
 from ragcli.store.sqlite import documents, lock, merging, schema
@@ -47,6 +47,9 @@ FILE_COST = 2048  # opening one, in bytes of text
 COLLECTION = (".jsonl", ".ndjson")  # read in runs of lines
 ONE_RUN = 4 * 1024 * 1024  # a collection up to this size is one job
 MAINTAIN_EVERY = 32  # commits
+STREAM = "-"  # the path of standard input
+BESIDE = (".lock", "-wal", "-shm", "-journal")  # what lies beside an index
+LARGEST_LOCK = 4096  # bytes: it holds one name
 READER = __version__.encode()
 
 Clock = Callable[[], datetime]
@@ -80,22 +83,27 @@ def ingest_paths(
     """
     started = time.perf_counter()
     place = Path(os.path.abspath(index))  # noqa: PTH100 - Path.resolve would follow a link to the file
-    call = _Call(paths, settings, place, options, explicit, stdin, listen, now(), tokenizer)
-    skipped: list[Problem] = []
-    sources = _walk(call, skipped.append)
+    call = _Call(paths, settings, place, options, explicit, stdin, listen, now(), tokenizer, [])
+    sources = _walk(call)
     with schema.translated(place):
         if options.dry_run:
             result = _forecast(call, sources)
         else:
             _check_settings(call)
-            with lock.writing(place, wait=wait, on_wait=lambda who: listen(Event("waiting", detail=who))):
+            with lock.writing(
+                Path(os.path.realpath(place)), wait=wait, on_wait=lambda who: listen(Event("waiting", detail=who))
+            ):
                 result = _write(call, sources)
     seconds = time.perf_counter() - started
-    return msgspec.structs.replace(result, seconds=seconds, index=str(place), skipped=(*skipped, *result.skipped))
+    skipped, failed = call.reported()
+    return msgspec.structs.replace(
+        result, seconds=seconds, index=str(place),
+        skipped=(*skipped, *result.skipped), failed=(*failed, *result.failed),
+    )  # fmt: skip
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """What `ingest_paths` was called with; `now` is the time of the call."""
+    """What `ingest_paths` was called with; `now` is the time of the call, `walked` what the walk reports."""
 
     paths: Sequence[str]
     settings: Settings
@@ -106,11 +114,23 @@ class _Call(msgspec.Struct, frozen=True):
     listen: Listener
     now: datetime
     tokenizer: Callable[[], Path] | None
+    walked: list[Problem]
 
     @property
     def below(self) -> list[str]:
         """The paths as the walk spells them."""
         return [os.path.realpath(path) for path in self.paths if path != "-"]
+
+    def reported(self) -> tuple[list[Problem], list[Problem]]:
+        """What the walk left out by rule, and what it failed to read."""
+        from ragcli.read.walk import UNREAD
+
+        failed = [problem for problem in self.walked if problem.kind in UNREAD]
+        return [problem for problem in self.walked if problem.kind not in UNREAD], failed
+
+    def gone(self, comparison: Comparison) -> tuple[dict[str, int], int]:
+        """As `Comparison.gone`; nothing below a folder that could not be read is."""
+        return comparison.gone(self.below, [problem.path for problem in self.reported()[1]])
 
     def preparation(self, settings: Settings) -> Preparation:
         """What workers need to know."""
@@ -138,17 +158,47 @@ class _Call(msgspec.Struct, frozen=True):
         )
 
 
-def _walk(call: _Call, report: Callable[[Problem], None]) -> Iterator[Source]:
-    """The sources, without the index's own files. A path that is not there raises now, before anything is opened."""
+def _walk(call: _Call) -> Iterator[Source]:
+    """The sources, without the files of indexes. A path that is not there raises now, before anything is opened."""
+    if call.options.name and STREAM not in call.paths:
+        raise UsageError("--name is for standard input, and no path is -", "leave it out, or read -")
     if not call.paths:
         return iter(())
-    from ragcli.read.walk import walk
+    from ragcli.read.walk import MISSING, walk
 
     real = os.path.realpath(call.place)
     own = {real, f"{real}-wal", f"{real}-shm", str(lock.lock_path(real))}
     folder = call.place.parent if call.place.parent.name == ".ragcli" else None
-    found = walk(call.paths, call.settings.ingest, report=report, index_folder=folder)
-    return (source for source in found if source.location not in own)
+    try:
+        found = walk(call.paths, call.settings.ingest, report=call.walked.append, index_folder=folder)
+    except UsageError as error:
+        if call.options.prune and error.message.endswith(MISSING):
+            hint = "nothing was removed: what the index has from a folder stays while that is not there"
+            raise UsageError(error.message, hint) from error
+        raise
+    return (source for source in found if source.location not in own and not _is_beside(source, call.walked.append))
+
+
+def _is_beside(source: Source, report: Callable[[Problem], None]) -> bool:
+    """Whether the file belongs to some other index: its lock, or SQLite's. Reported then."""
+    location = source.location
+    if not location.endswith(BESIDE):
+        return False
+    index = next(location.removesuffix(suffix) for suffix in BESIDE if location.endswith(suffix))
+    signed = location.endswith(".lock") and source.size < LARGEST_LOCK and lock.holder(index) is not None
+    if signed or _is_index(index):
+        report(Problem(location, "index", "a file beside another index"))
+        return True
+    return False
+
+
+def _is_index(location: str) -> bool:
+    """Whether a file is an index of ours, by the application id at byte 68 (https://sqlite.org/fileformat2.html)."""
+    try:
+        with Path(location).open("rb") as file:
+            return file.read(72)[68:] == schema.APPLICATION_ID.to_bytes(4, "big")
+    except OSError:
+        return False
 
 
 def _check_settings(call: _Call) -> None:
@@ -177,7 +227,8 @@ def _planned(call: _Call, sources: Iterator[Source], db: schema.Connection | Non
     plan = [(_state(item), _name(call, item.source)) for item in items]
     plan += [("unchanged", location) for location in comparison.unchanged]
     plan = sorted(set(plan), key=itemgetter(1))
-    gone, _ = comparison.gone(call.below)
+    failed += comparison.still_incomplete(documents.incomplete(db)) if db else []
+    gone, _ = call.gone(comparison)
     plan += [("removed", location) for location in gone if call.options.prune]
     plan += [("removed", name) for name in call.options.delete]
     states = [state for state, _ in plan]
@@ -243,6 +294,7 @@ def _write(call: _Call, sources: Iterator[Source]) -> IngestReport:
         run = _Run(db, _adopt(db, call), call)
         run.read(sources)
         run.remove_gone()
+        run.recall()
         run.tidy()
         return run.report()
 
@@ -292,7 +344,7 @@ class _Run:
     def read(self, sources: Iterator[Source]) -> None:
         """Take in what is new or changed."""
         batches = _batches(self._jobs(sources))
-        workers = self.settings.ingest.workers or os.cpu_count() or 1
+        workers = self.settings.ingest.workers or _cores()
         preparation = self.call.preparation(self.settings)
         results = prepared(batches, preparation, workers=workers, waiting=self._wait_for)
         commits = 0
@@ -354,11 +406,11 @@ class _Run:
         try:
             for one in found:
                 if isinstance(one, Problem):
-                    self.committer.tally.failed.append(one)
+                    self.committer.lose(self.committer.open[job.number], located(one, job.source))
                 else:
                     yield msgspec.structs.replace(one, source=job.source)
         except ReadError as error:
-            self.committer.open[job.number].failure = Problem(job.source.location, error.kind, error.message)
+            self.committer.open[job.number].failure = failure_of(job.source, error)
 
     def _numbered(self, job: Job, found: Iterator[ReadRequest]) -> Iterator[Job]:
         """One job a run. The last one carries the digest of the whole; so it must be known to be the last."""
@@ -375,7 +427,7 @@ class _Run:
 
     def remove_gone(self) -> None:
         """Sources below the paths of this run whose files are not there any more: removed, or told."""
-        gone, left_out = self.comparison.gone(self.call.below)
+        gone, left_out = self.call.gone(self.comparison)
         warnings = self.committer.tally.warnings
         if not self.call.options.prune:
             warnings += _of_gone(len(gone))
@@ -383,6 +435,10 @@ class _Run:
             self.committer.forget(list(gone.values()))
         if self.call.options.prune and left_out:
             warnings.append(_of_left_out(left_out))
+
+    def recall(self) -> None:
+        """Tell again what an earlier run could not read of sources that this one did not touch."""
+        self.committer.tally.failed += self.comparison.still_incomplete(documents.incomplete(self.db))
 
     def tidy(self) -> None:
         """Leave a compact file: posting lists joined, statistics fresh, the log written back. Nothing if unchanged."""
@@ -407,6 +463,13 @@ class _Run:
             return documents.total(self.db)
         counts = documents.totals(self.db)
         return sum([counts.get(number, 0) for number in unchanged.values()])
+
+
+def _cores() -> int:
+    """The cores that this process may use: fewer than there are, in a container."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _batches(jobs: Iterator[Job]) -> Iterator[Jobs]:

@@ -94,7 +94,7 @@ class _Pool:
         from concurrent.futures.process import BrokenProcessPool
 
         try:
-            with _without_main():
+            with _undisturbed():
                 return self.pool.submit(_work, batch, self.encoded)
         except BrokenProcessPool as error:  # it broke while this batch was on its way: `_next` mends it
             future: Future[Prepared] = Future()
@@ -135,7 +135,7 @@ def _alone(job: Job, encoded: bytes) -> Prepared:
 
     with _start(1) as pool:
         try:
-            with _without_main():
+            with _undisturbed():
                 future = pool.submit(_work, (job,), encoded)
             return future.result()
         except BrokenProcessPool:
@@ -147,18 +147,26 @@ def _start(workers: int) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    with _undisturbed():  # its semaphores start a process too
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide the caller's `__main__` while workers start: they would run it again, and need nothing of it."""
+def _undisturbed() -> Iterator[None]:
+    """While workers start: hide the caller's `__main__`, which they would run again, and hold back Ctrl-C and SIGTERM.
+
+    A worker inherits what is held back, so that Ctrl-C, which goes to all processes of a terminal, never reaches it.
+    """
+    import signal
+
     main = sys.modules["__main__"]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:
@@ -176,6 +184,8 @@ def _end_with_parent() -> None:
 
     gc.set_threshold(100_000, 20, 100)  # a batch holds a million small objects and no cycles: looking costs a tenth
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # what `_undisturbed` held back while this process started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=wait, daemon=True).start()
 
 

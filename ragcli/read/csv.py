@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from itertools import islice
 
@@ -19,6 +20,7 @@ from ragcli.types import Document, ReadRequest
 
 DELIMITERS = (",", ";", "\t", "|")
 SNIFFED = 50  # lines
+SWALLOWED = 131_072  # characters of a last field from which on a quote that nobody closed is no table
 
 
 def read(request: ReadRequest) -> Iterator[Document]:
@@ -27,11 +29,36 @@ def read(request: ReadRequest) -> Iterator[Document]:
     relative = request.source.relative
     warnings = decoded.warnings
     try:
-        delimiter = delimiter_of(relative, list(islice(StringIO(decoded.text, newline=""), SNIFFED)))
-        text = "\n".join(render(list(csv.reader(StringIO(decoded.text, newline=""), delimiter=delimiter))))
+        with _fields_up_to(len(decoded.text)):
+            delimiter = delimiter_of(relative, list(islice(StringIO(decoded.text, newline=""), SNIFFED)))
+            text = "\n".join(render(_rows(decoded.text, delimiter)))
     except csv.Error as error:
         text, warnings = decoded.text, (*warnings, f"not read as a table ({error}): read as plain text")
     yield Document(id=relative, text=text, name=name_of(relative), format="csv", warnings=warnings)
+
+
+@contextmanager
+def _fields_up_to(characters: int) -> Iterator[None]:
+    """The csv module's limit is one of the process: raised here, and put back."""
+    before = csv.field_size_limit(max(characters, csv.field_size_limit()))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _rows(text: str, delimiter: str) -> list[list[str]]:
+    """Raises: csv.Error where a quote that is never closed swallows much of the file."""
+    lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
+    rows, before, at = [], 0, 0
+    for row in lines:
+        rows.append(row)
+        before, at = at, lines.line_num
+    if rows and max(map(len, rows[-1]), default=0) > SWALLOWED:
+        rest = islice(StringIO(text, newline=""), before, None)
+        for _ in csv.reader(rest, delimiter=delimiter, strict=True):
+            pass
+    return rows
 
 
 def delimiter_of(name: str, lines: Sequence[str]) -> str:

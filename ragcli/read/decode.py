@@ -112,6 +112,11 @@ def clean(text: str) -> str:
     return _NOT_SQLITE.sub(REPLACEMENT, text)
 
 
+def is_wide(data: bytes) -> bool:
+    """Whether the bytes start with the byte order mark of UTF-16 or UTF-32: no byte of them is a line feed then."""
+    return any(data.startswith(mark) for mark, _ in _MARKS[1:])
+
+
 def decode(data: bytes, declared: str = "") -> Decoded:
     """The text of `data`, without its byte order mark. Never raises; `declared` is a charset the document names."""
     if data[:1] in {b"\xef", b"\xff", b"\xfe", b"\x00"} and (marked := _by_mark(data)):

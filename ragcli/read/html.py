@@ -3,7 +3,7 @@
 Scripts, styles, templates and the page's furniture (navigation, asides, footers) are left out; a page that is nothing
 else keeps its furniture. A table is one line a row, cells joined by ` | `; preformatted text is kept as it is. The
 charset is the one of the byte order mark, else UTF-8 if it is valid, else the one that <meta> declares. Runs no script,
-loads nothing, guesses no main article.
+loads nothing, guesses no main article. Elements nested too deep are flattened, and told (`nesting`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ragcli.read.decode import decode
 from ragcli.read.formats import name_of
 from ragcli.read.metadata import iso_utc
+from ragcli.read.nesting import DEEPEST, flattened
 from ragcli.types import Document, Heading, Metadata, ReadRequest
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def read(request: ReadRequest) -> Iterator[Document]:
 
     declared = _CHARSET.search(request.data[:4096])
     decoded = decode(request.data, declared[1].decode("ascii", "ignore") if declared else "")
-    page = LexborHTMLParser(decoded.text)
+    html, dropped = flattened(decoded.text)
+    page = LexborHTMLParser(html)
     words = extract(page.root, furniture=False)
     if not words.text.strip():
         words = extract(page.root, furniture=True)
@@ -62,8 +64,12 @@ def read(request: ReadRequest) -> Iterator[Document]:
         headings=tuple(words.headings),
         created_at=next((time for key in _CREATED if (time := iso_utc(named.get(key)))), None),
         updated_at=next((time for key in _UPDATED if (time := iso_utc(named.get(key)))), None),
-        warnings=decoded.warnings,
+        warnings=(*decoded.warnings, *_of_dropped(dropped)),
     )
+
+
+def _of_dropped(elements: int) -> list[str]:
+    return [f"nested more than {DEEPEST} deep: the tags of {elements} elements below that were ignored"][:elements]
 
 
 def _title(page: LexborHTMLParser) -> str:

@@ -1,18 +1,21 @@
 """The bytes of a source, as requests to a reader: a whole file, or runs of whole lines of a collection.
 
 A collection (JSONL) may be larger than memory: it comes in runs of a few MiB that end at a line feed, and the size
-limit is one of a record. Every other source is one request. Parses nothing.
+limit is one of a record. In UTF-16 and UTF-32 a byte 10 need not end a line: there it comes whole. Every other source
+is one request. Parses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from ragcli.errors import NotReadable, NotSupported
-from ragcli.read.decode import HEAD
+from ragcli.read.decode import HEAD, is_wide
 from ragcli.read.walk import STDIN, STREAMED
 from ragcli.types import Problem, ReadRequest, Source
 
@@ -28,7 +31,7 @@ def requests(source: Source, *, max_bytes: int, stdin: BinaryIO | None = None) -
     """
     with _opened(source.location, stdin) as opened:
         if source.relative.lower().endswith(STREAMED):
-            yield from _runs(source, opened, max_bytes)
+            yield from _collection(source, opened, max_bytes)
         else:
             yield _whole(source, opened, max_bytes)
 
@@ -55,8 +58,18 @@ def head(source: Source) -> ReadRequest:
         return ReadRequest(source=source, data=stream.read(HEAD))
 
 
-def _whole(source: Source, stream: BinaryIO, max_bytes: int) -> ReadRequest:
-    data = stream.read(min(source.size, max_bytes) + 1)  # Python allocates what is asked for, not what comes
+def _collection(source: Source, stream: BinaryIO, max_bytes: int) -> Iterator[ReadRequest | Problem]:
+    first = stream.read(RUN)
+    if is_wide(first):
+        yield _whole(source, stream, max_bytes, first)
+    else:
+        yield from _runs(source, stream, max_bytes, first)
+
+
+def _whole(source: Source, stream: BinaryIO, max_bytes: int, first: bytes = b"") -> ReadRequest:
+    """All of it, of which `first` is read already."""
+    # Python allocates what is asked for, not what comes.
+    data = first + stream.read(max(min(source.size, max_bytes) + 1 - len(first), 0))
     if len(data) > source.size:  # it has grown, or nobody knows its size
         data += stream.read(max(max_bytes + 1 - len(data), 0))
     if len(data) > max_bytes:
@@ -64,10 +77,10 @@ def _whole(source: Source, stream: BinaryIO, max_bytes: int) -> ReadRequest:
     return ReadRequest(source=source, data=data)
 
 
-def _runs(source: Source, stream: BinaryIO, max_bytes: int) -> Iterator[ReadRequest | Problem]:
+def _runs(source: Source, stream: BinaryIO, max_bytes: int, first: bytes) -> Iterator[ReadRequest | Problem]:
     """Runs of whole lines. A line over the limit is a problem, and an empty line in its run: the count goes on."""
     line, rest, too_long = 1, b"", False
-    while block := stream.read(RUN):
+    for block in chain((first,), iter(partial(stream.read, RUN), b"")):
         end = block.rfind(b"\n") + 1
         if not end:
             rest, too_long = (b"", True) if too_long or len(rest) + len(block) > max_bytes else (rest + block, False)

@@ -29,6 +29,9 @@ from ragcli.types import Problem, Source
 STREAMED = (".jsonl", ".ndjson")  # read in runs of lines: the size limit is one of a record there
 INDEX_FOLDER = ".ragcli"
 STDIN = "-"
+BAD_NAME = ("unreadable name", "its name is not UTF-8: rename it")
+MISSING = "no such file or folder"
+UNREAD = frozenset({"unreadable", BAD_NAME[0]})  # what the walk reports that no rule leaves out: a failure
 
 _IGNORE_FILES = (".ragignore", ".gitignore")  # ours first: it may take back what git's leaves out
 _DRIVE = re.compile(r"/[A-Za-z]:(?:/|$)")
@@ -39,7 +42,6 @@ _SPECIAL = (
     (stat.S_ISBLK, "block device"),
     (stat.S_ISCHR, "character device"),
 )
-_BAD_NAME = ("unreadable name", "its name is not UTF-8: rename it")
 _by_name = attrgetter("name")
 
 Report = Callable[[Problem], None]
@@ -86,7 +88,8 @@ def walk(
     The root of a folder is the folder, of a file the folder that it lies in, of a glob the part without wildcards.
 
     Raises:
-        UsageError: a path is not there, or a glob matches nothing; raised before anything is read.
+        UsageError: a path is not there, a glob matches nothing, or an include or exclude is no pattern; raised before
+            anything is read.
     """
     targets = [target for path in paths for target in _targets(path)]
     walker = _Walker(settings, report, os.path.realpath(index_folder) if index_folder else "")
@@ -105,11 +108,11 @@ def _targets(argument: str) -> Iterator[_Target]:
     elif _GLOB.search(path):
         yield from _matches(path)
     else:
-        raise UsageError(f"{argument}: no such file or folder", "check the spelling; relative paths start here")
+        raise UsageError(f"{argument}: {MISSING}", "check the spelling; relative paths start here")
 
 
 def _target(path: str) -> _Target:
-    if Path(path).is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where it may not look
         return _Target(_slashed(os.path.realpath(path)), "")
     folder, name = os.path.split(path)
     return _Target(_slashed(os.path.realpath(folder or ".")), name)
@@ -141,8 +144,8 @@ class _Walker:
         self.hidden = settings.hidden
         self.largest = settings.max_file_bytes
         self.ignore_files = _IGNORE_FILES if settings.gitignore else _IGNORE_FILES[:1]
-        self.include = compile_rules(settings.include) if settings.include else None
-        self.exclude = compile_rules(settings.exclude) if settings.exclude else None
+        self.include = _patterns("include", settings.include)
+        self.exclude = _patterns("exclude", settings.exclude)
         self.report = report
         self.index_folder = _slashed(index_folder)
         self.folders: set[tuple[int, int]] = set()
@@ -167,7 +170,7 @@ class _Walker:
         elif target.relative:
             yield from self._named(target)
         elif not _is_utf8(target.root):
-            self._skip(target.root, *_BAD_NAME)
+            self._skip(target.root, *BAD_NAME)
         else:
             yield from self._tree(_Folder(target.root, "", self._levels_above(target.root)))
 
@@ -212,7 +215,7 @@ class _Walker:
     def _rules_of(self, path: Path) -> Rules | None:
         try:
             text = path.read_text("utf-8-sig", errors="surrogateescape")
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
             self._skip(str(path), "unreadable", _why(error))
@@ -262,7 +265,7 @@ class _Walker:
                 self._skip(_join(folder.root, folder.relative + name), *objection)
             elif is_folder:
                 below.append(_Folder(folder.root, f"{folder.relative}{name}/", folder.levels))
-            elif entry.is_symlink() and Path(entry.path).is_dir():
+            elif entry.is_symlink() and os.path.isdir(entry.path):  # noqa: PTH112
                 self.links.append(_Folder(folder.root, f"{folder.relative}{name}/", folder.levels))
             elif source := self._file(folder.root, folder.relative + name, name, entry):
                 yield source
@@ -279,7 +282,9 @@ class _Walker:
                 return "excluded", "matches exclude"
             if is_folder and self.index_folder and _join(inside.root, relative[:-1]) == self.index_folder:
                 return "index", "the index's own folder"
-        return None if name.isascii() or _is_utf8(name) else _BAD_NAME
+        if name.isascii() or _is_utf8(name):
+            return None
+        return (None if is_folder else self._filtered(name, inside.relative + name)) or BAD_NAME
 
     def _is_excluded(self, name: str, relative: str) -> bool:
         return self.exclude is not None and self.exclude.decide(name, relative) is True
@@ -311,7 +316,7 @@ class _Walker:
     def _named(self, target: _Target) -> Iterator[Source]:
         """One file that was named: by the user, or by a glob."""
         if not _is_utf8(location := _join(target.root, target.relative)):
-            self._skip(location, *_BAD_NAME)
+            self._skip(location, *BAD_NAME)
         elif source := self._file(target.root, target.relative, target.relative.rpartition("/")[2], None):
             yield source
 
@@ -333,6 +338,17 @@ class _Walker:
 
     def _skip(self, path: str, kind: str, reason: str) -> None:
         self.report(Problem(path.encode("utf-8", "backslashreplace").decode(), kind, reason))
+
+
+def _patterns(option: str, patterns: Sequence[str]) -> Rules | None:
+    """Raises: UsageError for one that git would pass over: it would leave out everything, or nothing."""
+    for pattern in patterns:
+        if compile_rules([pattern]) is None:
+            wrong = "an unclosed [" if "[" in pattern else "empty" if not pattern.strip() else "no pattern"
+            raise UsageError(
+                f"{option} {pattern!r}: {wrong}", "a pattern is as in .gitignore: *.md, drafts/, [ab]*.txt"
+            )
+    return compile_rules(patterns) if patterns else None
 
 
 def _join(root: str, relative: str) -> str:

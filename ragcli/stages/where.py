@@ -26,11 +26,12 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
+from math import isfinite
 from typing import Any, NoReturn
 
 import msgspec
 
-from ragcli.errors import ExpressionError, did_you_mean
+from ragcli.errors import ExpressionError, did_you_mean, shortened
 from ragcli.filters import iso_date, kind_of, matches, moment, same
 from ragcli.options import Condition
 from ragcli.types import Corpus, Drop, Hit, MetadataValue, Ranking, Scalar
@@ -171,6 +172,10 @@ class Comparison(Predicate, frozen=True):
         if NULL in (self.left, self.right) and self.operator in {"==", "!="}:
             return (left is right) == (self.operator == "==")
         return _TESTS[self.operator](left, right)
+
+    def why(self, hit: Hit) -> str:
+        instead = _of_one_kind(self, hit)
+        return super().why(hit) + (f"; write {instead}" if instead else "")
 
     def found(self, hit: Hit) -> str:
         fields = [side for side in (self.left, self.right) if isinstance(side, Field)]
@@ -338,16 +343,56 @@ def _found(operand: Literal | Field, hit: Hit) -> str:
     return f"{operand} is {_shown(value)} ({kind})"
 
 
+_EXAMPLES: Mapping[str, Scalar] = {"number": 3, "boolean": True, "date": date(2024, 5, 1)}
+
+
+def _of_one_kind(comparison: Comparison, hit: Hit) -> str:
+    """What to write instead, where a tag and a value can't be compared as they are of two kinds; else ""."""
+    left, right = comparison.left, comparison.right
+    field, value = (left, right) if isinstance(left, Field) else (right, left)
+    if not (isinstance(field, Field) and field.tag and isinstance(value, Literal)):
+        return ""
+    if comparison.operator in {"in", "not in"} and not (field is left and _is_list(value)):
+        return ""
+    held, written = _members(field.of(hit)), _members(value.value)
+    if not held or not written or _comparable(held, written):
+        return ""
+    kind = kind_of(held[0])
+    meant = tuple(_as_kind(member, kind) for member in written)
+    instead = Literal(meant if isinstance(value.value, tuple) else meant[0])
+    ends = (field, instead) if field is left else (instead, field)
+    return shortened(f"{ends[0]} {comparison.operator} {ends[1]}")
+
+
+def _as_kind(value: Scalar, kind: str) -> Scalar:
+    """The value in another kind, where it can be read as one; else an example of that kind."""
+    text = value.isoformat() if isinstance(value, date) else value if isinstance(value, str) else _shown(value)
+    if kind == "text":
+        return text
+    read = _CONSTANTS.get(text) if kind == "boolean" else _as_date(text) if kind == "date" else None
+    if kind == "number" and _NUMBER.fullmatch(text):
+        read = _number(text)
+    return _EXAMPLES[kind] if read is None or isinstance(read, tuple) else read
+
+
+def _as_date(text: str) -> date | None:
+    try:
+        return iso_date(text)
+    except ValueError:
+        return None
+
+
 # --- parsing
 
+_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _KEY = re.compile(r"[^\W\d][\w-]*")
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-      | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
+      | (?P<number>NUMBER)
       | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
       | (?P<name>[^\W\d][\w-]*)
       | (?P<sign>==|!=|<=|>=|[<>()\[\],.])
-    """,
+    """.replace("NUMBER", _NUMBER.pattern),
     re.VERBOSE | re.DOTALL,
 )
 _CONSTANTS: Mapping[str, Value] = {
@@ -360,6 +405,10 @@ class _Token(msgspec.Struct, frozen=True):
     kind: str  # number, text, name, sign, end
     text: str
     at: int
+
+    @property
+    def shown(self) -> str:
+        return shortened(repr(self.text)) if self.kind != "end" else "the end"
 
 
 def parse(expression: str) -> Predicate:
@@ -409,7 +458,7 @@ class _Parser:
     def whole(self) -> Predicate:
         predicate = _as_predicate(self.either())
         if self.next.kind != "end":
-            self.fail(f"{self.next.text!r} is not expected here", "join conditions with and, or")
+            self.fail(f"{self.next.shown} is not expected here", "join conditions with and, or")
         return predicate
 
     @property
@@ -429,8 +478,7 @@ class _Parser:
 
     def need(self, sign: str) -> None:
         if not self.take(sign):
-            found = repr(self.next.text) if self.next.kind != "end" else "the end"
-            self.fail(f"{sign!r} is missing before {found}")
+            self.fail(f"{sign!r} is missing before {self.next.shown}")
 
     def deeper(self) -> None:
         self.depth += 1
@@ -484,7 +532,7 @@ class _Parser:
             at = left_at if _is_list(left) else at
             self.fail("a list stands only after in", 'write tag.lang in ["de", "en"]', at)
         if inside and isinstance(right, Literal) and not isinstance(right.value, str | tuple):
-            self.fail(f"nothing is in {right}", "after in comes a list or text", at)
+            self.fail(f"nothing is in {shortened(str(right))}", "after in comes a list or text", at)
         return Comparison(left, sign, right)
 
     def operand(self) -> Predicate | Literal | Field:
@@ -517,7 +565,8 @@ class _Parser:
         token = self.next
         self.position += token.kind != "end"
         if token.kind == "number":
-            return _number(token.text)
+            number = _number(token.text)
+            return number if isfinite(number) else self.fail("the number is too large", at=token.at)
         if token.kind == "text":
             return _unquoted(token.text)
         if token.kind == "name" and token.text in _CONSTANTS:
@@ -525,8 +574,7 @@ class _Parser:
             return value if not isinstance(value, tuple) else None
         if token.kind == "name" and token.text == "date":
             return self.date_()
-        found = repr(token.text) if token.kind != "end" else "the end"
-        return self.fail(f"a field or a value is expected, not {found}", at=token.at)
+        return self.fail(f"a field or a value is expected, not {token.shown}", at=token.at)
 
     def date_(self) -> date:
         self.need("(")
@@ -548,8 +596,8 @@ class _Parser:
             return Field("tag", self.tag_key())
         if token.text not in FIELDS:
             known = [*FIELDS, "tag"]
-            nearest = did_you_mean(token.text, known) or f"; a tag is written tag.{token.text}"
-            self.fail(f"no field {token.text}{nearest}", f"fields: {', '.join(FIELDS)}, tag.KEY", token.at)
+            nearest = did_you_mean(token.text, known) or f"; a tag is written tag.{shortened(token.text)}"
+            self.fail(f"no field {shortened(token.text)}{nearest}", f"fields: {', '.join(FIELDS)}, tag.KEY", token.at)
         return Field(token.text)
 
     def tag_key(self) -> str:

@@ -21,3 +21,14 @@ def test_the_document_has_the_given_name(shell: Shell, tmp_path: Path, monkeypat
     (hit,) = shell.hits("pipe")
     assert (hit["document_id"], hit["stale"], hit.get("heading")) == ("a.md", None, "Piped")
     assert indexes.faults(indexes.index_of(tmp_path)) == []
+
+
+@pytest.mark.spec("I34")
+def test_another_text_under_the_same_name_takes_its_place(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("alpha\n", "beta\n"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert shell("ingest", "-", "--name", "a.md").code == 0
+    assert [hit["document_id"] for hit in shell.hits("beta")] == ["a.md"]
+    assert shell.hits("alpha") == []

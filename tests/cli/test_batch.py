@@ -104,3 +104,22 @@ def test_lines_are_read_as_utf8_with_or_without_a_mark() -> None:
     read = list(batch.lines(io.BytesIO("\ufeffcafé\r\n故乡\n".encode() + b"caf\xe9\n")))
     assert [line.text for line in read] == ["café", "故乡", "caf\ufffd"]
     assert [line.fault for line in read] == ["", "", "not UTF-8"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_lines_in_wide_encodings_are_read(encoding: str) -> None:
+    text = 'torque sensor\n{"_id": "q2", "text": "café"}\n'
+    if encoding == "utf-16-be":
+        text = "\ufeff" + text
+    read = list(batch.lines(io.BytesIO(text.encode(encoding))))
+    assert read == [batch.Line("1", "torque sensor"), batch.Line("q2", "café")]
+
+
+def test_a_line_nested_too_deep_is_that_lines_fault() -> None:
+    first, second = batch.lines(io.BytesIO(b'{"text": ' + b"[" * 100_000 + b"\ngripper\n"))
+    assert first.fault.startswith("not JSON")
+    assert second == batch.Line("2", "gripper")
+
+
+def test_an_empty_batch_has_no_lines() -> None:
+    assert list(batch.lines(io.BytesIO(b""))) == []

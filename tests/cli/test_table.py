@@ -112,3 +112,16 @@ def test_explained_it_shows_the_stages_and_what_each_dropped(width: int) -> None
     words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=width)).split())
     assert "stages: bm25: 7 in, 1 out, 2.5 ms dropped: 1 other.md:12-13 where: page > 3: no page" in words
     assert "stages" not in plain(drawn(hit(), width=width))
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize("width", [1, 20, 29])
+def test_where_no_table_fits_it_is_plain_text(width: int) -> None:
+    reply = Reply(result=result(hit()), width=width)
+    assert list(render("table", reply)) == list(render("plain", reply))
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize("width", range(30, 40))
+def test_the_narrowest_table_is_no_wider_than_the_terminal(width: int) -> None:
+    assert max(len(line) for line in plain(drawn(hit(), width=width)).split("\n")) <= width

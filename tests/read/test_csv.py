@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_a_field_that_the_parser_refuses_makes_it_text() -> None:
     document = one("a.csv", data.encode())
     assert document.text == data
     assert "plain text" in document.warnings[0]
+
+
+@pytest.mark.spec("I4")
+def test_a_long_field_is_a_field() -> None:
+    before = csv.field_size_limit()
+    assert lines("a.csv", f"k,v\n1,{'x' * 200_000}\n2,y\n") == ["k | v", f"k: 1; v: {'x' * 200_000}", "k: 2; v: y"]
+    assert lines("a.csv", f'k,v\n1,"{"x" * 200_000}"\n')[1] == f"k: 1; v: {'x' * 200_000}"
+    assert csv.field_size_limit() == before
 
 
 @pytest.mark.spec("I5")

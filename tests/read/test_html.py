@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import pytest
 
+from ragcli.read.nesting import flattened
 from tests.read.sources import one
 
 
@@ -54,8 +57,40 @@ def test_hidden_parts_are_left_out() -> None:
 
 
 @pytest.mark.spec("I38")
-def test_deep_nesting_ends() -> None:
-    assert text("<div>" * 50_000 + "deep") == "deep"
+@pytest.mark.parametrize("tag", ["div", "span", "b", "ul><li", "blockquote", "table><tr><td", "x-y"])
+def test_deep_nesting_costs_no_more_than_its_length(tag: str) -> None:
+    started = time.process_time()
+    document = one("a.html", (f"<{tag}>" * 100_000 + "deep <p>end").encode())
+    assert time.process_time() - started < 5  # an unguarded parser takes a minute for <div>
+    assert document.text.split() == ["deep", "end"]
+    assert re.fullmatch(r"nested more than 512 deep: the tags of \d+ elements .*", document.warnings[0])
+
+
+@pytest.mark.spec("I38")
+@pytest.mark.parametrize(
+    "unit", ["<div><object></div></object>", "<b><div></b>", "<x><div></x>", "<!--", "<a", "<title>"]
+)
+def test_end_tags_that_end_nothing_and_what_never_ends(unit: str) -> None:
+    started = time.process_time()
+    one("a.html", (unit * 50_000).encode())
+    assert time.process_time() - started < 5
+
+
+def test_a_long_page_that_is_not_deep_is_left_as_it_is() -> None:
+    block = (
+        "<div><p>a<li>b<br><b><i>c</b></i><svg><path d='M0'/><g><path/></g></svg><table><tr><td>d<td>e</table>"
+        "<script>'<div>'</script><!-- <div> --><img src='x'></div>"
+    )
+    page = block * 2000
+    assert flattened(page) == (page, 0)
+
+
+def test_tags_below_the_limit_go_and_their_ends_with_them() -> None:
+    page = "<div>" * 2000 + "<h1>Deep</h1>x" + "</div>" * 2000 + "<nav>Menu</nav><p>after</p>" + "<br>" * 200
+    html, dropped = flattened(page)
+    assert dropped == 2001 - 512
+    assert (html.count("<div>"), html.count("</div>")) == (512, 512)
+    assert text(page).split() == ["Deep", "x", "after"]
 
 
 @pytest.mark.spec("I3")

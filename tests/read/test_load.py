@@ -124,3 +124,16 @@ def test_runs_hold_every_line_once_on_its_number(lengths: list[int], ended: bool
     assert read == {number: line for number, line in enumerate(lines, 1) if 0 < len(line) <= limit}
     over = [item.reason.split(":")[0] for item in found if isinstance(item, Problem)]
     assert over == [f"line {number}" for number, line in enumerate(lines, 1) if len(line) > limit]
+
+
+@pytest.mark.spec("I3")
+def test_a_collection_in_a_wide_encoding_comes_whole_within_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(('{"_id": "1", "text": "x"}\n' * 200_000).encode("utf-16"))
+    size = path.stat().st_size
+    collection = replace(source("c.jsonl", str(path)), size=size)
+    (request,) = load.requests(collection, max_bytes=size)
+    assert isinstance(request, ReadRequest)
+    assert request.data == path.read_bytes()
+    with pytest.raises(NotSupported, match="max_file_bytes"):
+        list(load.requests(collection, max_bytes=size - 1))

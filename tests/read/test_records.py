@@ -56,6 +56,30 @@ def test_a_byte_order_mark_and_windows_newlines_are_no_part_of_a_record() -> Non
 
 
 @pytest.mark.spec("I3")
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_collection_with_the_mark_of_a_wide_encoding(encoding: str) -> None:
+    lines = '\ufeff{"_id": "1", "text": "\u0a0aé"}\r\n{"_id": "2", "text": "故乡"}\n'
+    found = list(read(request("c.jsonl", lines.encode(encoding))))
+    assert [(item.id, item.text, item.first_line) for item in found if isinstance(item, Document)] == [
+        ("1", "\u0a0aé", 1),
+        ("2", "故乡", 2),
+    ]
+    assert len(found) == 2
+
+
+@pytest.mark.spec("I3")
+def test_bytes_that_break_a_wide_encoding_are_told() -> None:
+    data = '\ufeff{"_id": "1", "text": "x"}\n'.encode("utf-16-le") + b"\x00"
+    assert [item.kind for item in read(request("c.jsonl", data)) if isinstance(item, Problem)][:1] == ["decoding"]
+
+
+def test_a_reason_keeps_its_capitals() -> None:
+    (problem,) = read(request("c.jsonl", b'{"a": 1,}'))
+    assert isinstance(problem, Problem)
+    assert "(JSON is malformed" in problem.reason
+
+
+@pytest.mark.spec("I3")
 def test_a_nul_in_a_record_is_replaced() -> None:
     document = one("c.jsonl", b'{"_id": "a\\u0000", "text": "x\\u0000y", "metadata": {"k\\u0000": "v\\u0000"}}')
     assert (document.id, document.text, document.metadata) == ("a\ufffd", "x\ufffdy", {"k\ufffd": "v\ufffd"})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Callable
@@ -232,6 +233,30 @@ def test_a_name_that_is_not_utf8_is_reported(tree: Tree, tmp_path: Path) -> None
     assert [(problem.kind, problem.path.endswith("caf\\udce9.md")) for problem in problems] == [
         ("unreadable name", True)
     ]
+
+
+@pytest.mark.spec("I2")
+def test_a_name_that_is_not_utf8_can_be_left_out_by_a_rule(tmp_path: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md"))).write_text("x")
+    assert [problem.kind for problem in walked(tmp_path, exclude=("caf*",))[1]] == ["excluded"]
+
+
+@pytest.mark.spec("I2")
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("", "empty"), (" ", "empty"), ("[", r"unclosed \["), ("a[b", r"unclosed \["), ("!", "no pattern")],
+)
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_a_pattern_that_is_none_is_named(tmp_path: Path, option: str, pattern: str, words: str) -> None:
+    with pytest.raises(UsageError, match=rf"{option} {re.escape(repr(pattern))}: .*{words}"):
+        walked(tmp_path, **{option: ("*.md", pattern)})  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("I2")
+def test_an_ignore_file_that_is_a_folder_has_no_rules(tree: Tree, tmp_path: Path) -> None:
+    tree(**{".gitignore/x": "", "a.md": ""})
+    assert names(tmp_path) == ["a.md"]
+    assert skips(tmp_path) == {".gitignore": "hidden"}
 
 
 @pytest.mark.spec("I1")

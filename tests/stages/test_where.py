@@ -261,7 +261,7 @@ def run(stage: Where, ranking: Ranking) -> Ranking:
     ("condition", "reason"),
     [
         ('score > 0.1 and tag.lang == "en"', 'tag.lang == "en": tag.lang is "de" (text)'),
-        ('tag.year == "2024"', 'tag.year == "2024": tag.year is 2024 (number)'),
+        ('tag.year == "2024"', 'tag.year == "2024": tag.year is 2024 (number); write tag.year == 2024'),
         ("tag.nope > 3", "tag.nope > 3: there is no tag.nope"),
         ("not page == 3", "not page == 3: page is 3 (number)"),
         ("score > 0.9 or page > 9", "score > 0.9: score is 0.5 (number); page > 9: page is 3 (number)"),
@@ -311,3 +311,37 @@ def test_every_hit_is_kept_in_order_or_dropped_once(hits: tuple[Hit, ...], condi
     assert msgspec.structs.asdict(ranking) == before
     assert run(stage, ranking) == result
     assert run(stage, Ranking()) == Ranking()
+
+
+@pytest.mark.spec("R10")
+@pytest.mark.parametrize(
+    ("condition", "instead"),
+    [
+        ("2024 < tag.lang", '"2024" < tag.lang'),
+        ("tag.lang == true", 'tag.lang == "true"'),
+        ('tag.year in ["2024", "x"]', "tag.year in [2024, 3]"),
+        ('tag.year != "2023"', "tag.year != 2023"),
+        ("tag.authors == 3", 'tag.authors == "3"'),
+    ],
+)
+def test_where_kinds_differ_the_reason_says_what_to_write(condition: str, instead: str) -> None:
+    (drop,) = run(Where(condition), Ranking((HIT,))).dropped
+    assert drop.reason.endswith(f"; write {instead}")
+    parse(instead)
+
+
+@pytest.mark.spec("R10")
+@pytest.mark.parametrize("condition", ["2024 in tag.nope", 'tag.year in "2024"', "tag.year == 2023", "title == 3"])
+def test_where_nothing_else_can_be_written_nothing_is_said(condition: str) -> None:
+    (drop,) = run(Where(condition), Ranking((HIT,))).dropped
+    assert "write" not in drop.reason
+
+
+@pytest.mark.spec("R10")
+@pytest.mark.parametrize(
+    "condition", ["score > 1e999", "score > " + "9" * 5000, "x" * 5000, "score " + "x" * 5000, "1 in " + "9" * 300]
+)
+def test_a_huge_part_of_an_expression_is_a_short_error(condition: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        Where(condition)
+    assert len(caught.value.message) < 300

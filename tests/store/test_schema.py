@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragcli.errors import IndexCorrupt, IndexMismatch, IndexMissing, RagcliError
+from ragcli.errors import IndexCorrupt, IndexMismatch, IndexMissing, RagcliError, UsageError
 from ragcli.options import AnalyzerSettings, ChunkingSettings, IndexSettings, Settings
 from ragcli.store.sqlite import schema
 from tests import indexes
@@ -287,3 +287,34 @@ def test_reset_of_a_damaged_index(index: Path, tmp_path: Path) -> None:
         indexes.take_in(index, tmp_path / "docs")
     indexes.take_in(index, tmp_path / "docs", reset=True)
     assert indexes.found(index, "hello") == {"a.md"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere names are Unicode")
+@pytest.mark.parametrize("opened", [schema.open_reader, schema.open_writer])
+def test_a_path_that_is_not_utf_8_is_refused_in_true_words(tmp_path: Path, opened: schema.Step) -> None:
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/d\xe9"))
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes only names in UTF-8")
+    (folder / "x.db").touch()
+    with pytest.raises(UsageError, match="must be UTF-8") as caught:
+        opened(folder / "x.db")  # type: ignore[arg-type]
+    assert "--reset" not in caught.value.hint
+
+
+@pytest.mark.spec("I37")
+def test_a_text_file_is_not_to_be_reset(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("these are my notes\n" * 100)
+    for opened in (schema.open_reader, schema.open_writer):
+        with pytest.raises(IndexCorrupt) as caught:
+            opened(notes)
+        assert caught.value.hint == "name another file with --index"
+
+
+def test_a_damaged_index_in_its_own_place_is_to_be_reset(index: Path) -> None:
+    index.write_bytes(b"x" * 5000)
+    with pytest.raises(IndexCorrupt) as caught:
+        schema.open_reader(index)
+    assert "--reset" in caught.value.hint

@@ -1,8 +1,8 @@
 """The table on a terminal (owner of rich's table): rank, score and its kind, source, heading, the passage around the
 densest place of the query's terms, with these marked.
 
-Narrower than `NARROW` columns the same is stacked in blocks. Document text is only ever drawn as inert, literal text:
-never as markup, never as an emoji code, never as an escape sequence (spec C13).
+Narrower than `NARROW` columns the same is stacked in blocks, narrower than `PLAIN` it is plain text. Document
+text is only ever drawn as inert, literal text: never as markup, an emoji code, or an escape sequence (spec C13).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ragcli.cli import inert
-from ragcli.cli.formats import Reply, location, parts_of_score, stage_lines
+from ragcli.cli.formats import Reply, location, parts_of_score, plain, stage_lines
 from ragcli.cli.wording import counted
 from ragcli.types import Hit, Span
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NARROW = 72  # columns below which a source beside a passage leaves neither room
+PLAIN = 30  # columns below which rich, too, writes over the edge
 SOURCE = "source"  # the header of its column, which is never narrower
 OTHER_COLUMNS = 18  # rank, score and the gaps
 PASSAGE_LINES = 5  # of a passage that is shown in part
@@ -31,6 +32,9 @@ MOST_DROPS = 20  # shown below the table; JSON has them all
 
 def render(reply: Reply) -> Iterator[str]:
     """The drawn table. Without hits nothing: the summary says so."""
+    if reply.width < PLAIN:
+        yield from plain.render(reply)
+        return
     if reply.result.ranking.hits:
         yield _drawn(_stacked(reply) if reply.width < NARROW else _table(reply), reply.width)
     if reply.explain:

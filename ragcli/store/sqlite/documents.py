@@ -138,10 +138,26 @@ def relative_to(base: str, location: str) -> str:
 
 
 def failed_sources(db: sqlite3.Connection) -> list[Problem]:
-    """The sources that could not be read when it was last tried, with the reason."""
+    """The sources that could not be read when it was last tried, or not all of their records, with the reason."""
     base = base_folder(db)
-    rows = db.execute("SELECT location, problem, reason FROM sources WHERE status = 'failed' ORDER BY location")
+    rows = db.execute(
+        "SELECT location, problem, reason FROM sources "
+        "WHERE status = 'failed' OR status = 'complete' AND problem IS NOT NULL ORDER BY location"
+    )
     return [Problem(absolute(base, location), kind or "unreadable", reason or "") for location, kind, reason in rows]
+
+
+def incomplete(db: sqlite3.Connection) -> dict[str, Problem]:
+    """The sources that are in the index but for some records, by location."""
+    base = base_folder(db)
+    rows = db.execute(
+        "SELECT location, problem, reason FROM sources WHERE status = 'complete' AND problem IS NOT NULL ORDER BY id"
+    )
+    return {
+        place: Problem(place, kind, reason or "")
+        for location, kind, reason in rows
+        if (place := absolute(base, location))
+    }
 
 
 def stale(db: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, str | None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing, RagcliError
+from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing, RagcliError, UsageError
 from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, Settings
 
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
@@ -79,9 +79,11 @@ Step = Callable[[Connection], None]
 def open_reader(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """A read-only connection to the index at `path`. On a read-only medium the file is taken as it is.
 
-    Raises: IndexMissing, IndexCorrupt, IndexMismatch (made by a newer or an older ragcli), IndexLocked.
+    Raises: IndexMissing, IndexCorrupt, IndexMismatch (made by a newer or an older ragcli), IndexLocked, UsageError (its
+    path is not UTF-8).
     """
     place = os.fspath(path)
+    _check_path(place)
     if not os.path.isfile(place):  # noqa: PTH113 - pathlib is slower, and this is on every query's way
         raise IndexMissing(f"there is no index at {place}", "make one: ragcli ingest PATH…")
     with translated(place):
@@ -92,6 +94,17 @@ def open_reader(path: str | os.PathLike[str]) -> sqlite3.Connection:
             db.close()
             raise
     return db
+
+
+def _check_path(place: str) -> None:
+    """SQLite's own names are UTF-8, and what an index says of its files starts from where it lies."""
+    try:
+        os.fsencode(os.path.abspath(place)).decode()  # noqa: PTH100
+    except UnicodeError:
+        raise UsageError(
+            f"{place}: the path of an index must be UTF-8, and a name in this one is not",
+            "rename that folder, or name another place with --index",
+        ) from None
 
 
 def _connect_reader(place: str) -> sqlite3.Connection:
@@ -141,9 +154,11 @@ def open_writer(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """The writing connection to the index at `path`, which is made, or migrated, when it has to be.
 
     Transactions are explicit (`transaction`). Hold the `lock` before you call this.
-    Raises: IndexCorrupt, IndexMismatch (newer ragcli), IndexLocked, RagcliError (disk full, I/O error).
+    Raises: IndexCorrupt, IndexMismatch (newer ragcli), IndexLocked, RagcliError (disk full, I/O error), UsageError (its
+    path is not UTF-8).
     """
     place = os.fspath(path)
+    _check_path(place)
     with translated(place):
         folder = Path(place).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -283,7 +298,7 @@ def _primary_code(error: sqlite3.Error) -> int:
 def _translate(error: sqlite3.DatabaseError, place: str) -> RagcliError:
     code = _primary_code(error)
     if code == sqlite3.SQLITE_NOTADB:
-        return IndexCorrupt(f"{place} is no index, or its start is damaged ({error})", REBUILD)
+        return IndexCorrupt(f"{place} is no index, or its start is damaged ({error})", _way_out(place))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return IndexLocked(f"{place} is held by another process ({error})", "run it again when that one is through")
     if code == sqlite3.SQLITE_FULL:
@@ -293,7 +308,12 @@ def _translate(error: sqlite3.DatabaseError, place: str) -> RagcliError:
         )
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return RagcliError(f"{place}: {error}", "check the disk and the folder's permissions")
-    return IndexCorrupt(f"{place} is damaged ({error})", REBUILD)
+    return IndexCorrupt(f"{place} is damaged ({error})", _way_out(place))
+
+
+def _way_out(place: str) -> str:
+    """What to do about a file that can't be used: --reset where `wipe` would remove it."""
+    return REBUILD if _may_be_wiped(Path(place)) else "name another file with --index"
 
 
 def wipe(path: str | os.PathLike[str]) -> None:
@@ -304,16 +324,23 @@ def wipe(path: str | os.PathLike[str]) -> None:
     place = Path(path)
     if not place.exists():
         return
-    if place.parent.name != ".ragcli" and not _is_ours(place):
+    if not _may_be_wiped(place):
         raise IndexCorrupt(f"{place} is no ragcli index: not removed", "remove it yourself, or name another --index")
     # The log goes first: left behind, it would be replayed into the next index of this name.
     for name in (f"{place}-wal", f"{place}-shm", str(place)):
         Path(name).unlink(missing_ok=True)
 
 
+def _may_be_wiped(place: Path) -> bool:
+    return place.parent.name == ".ragcli" or _is_ours(place)
+
+
 def _is_ours(place: Path) -> bool:
-    with place.open("rb") as file:
-        header = file.read(100)
+    try:
+        with place.open("rb") as file:
+            header = file.read(100)
+    except OSError:
+        return False
     named = header[:16] == b"SQLite format 3\0" and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
     return named or not header
 
