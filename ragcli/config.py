@@ -1,4 +1,4 @@
-"""Settings from files, environment and flags, and where each came from. The only reader of YAML and environment.
+"""Settings from files, environment and flags, and where each came from. The only reader of settings and environment.
 
 Layers, the later wins key by key (spec C4)::
 

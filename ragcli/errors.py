@@ -14,8 +14,7 @@
     ├── IndexLocked                1   another writer holds it
     ├── ReadError                  4   one file that can't be read: reported, never ends a run
     │   ├── NotReadable            4   permissions, I/O, vanished
-    │   ├── NotSupported           4   binary, unknown, encrypted, image-only, too large
-    │   └── ExtraMissing           4   readable once an extra is installed: names it
+    │   └── NotSupported           4   binary, unknown, encrypted, image-only, too large
     ├── ModelMissing               1   a model's file is not here and may not be fetched
     └── RemoteError                5   a remote service failed
 
@@ -101,10 +100,6 @@ class NotReadable(ReadError):
 
 class NotSupported(ReadError):
     """Nothing to read in it, or nothing here can read it: binary, encrypted, image-only, too large, malformed."""
-
-
-class ExtraMissing(ReadError):
-    """A reader's library is not installed; the hint names the extra."""
 
 
 class ModelMissing(RagcliError):

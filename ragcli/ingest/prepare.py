@@ -1,7 +1,7 @@
 """One batch of sources, from bytes to rows and postings: all of an ingest that needs no write access.
 
 Runs in a worker process or in the caller's own. A batch ends early, with what is left of it handed back, when it has
-taken long enough or grown large enough: so each commit is a few seconds of work, whatever the files are like.
+taken long enough or grown large enough: so that commits can come every few seconds, whatever the files are like.
 One source that can't be read, for whatever reason, is a `failure` in its part and never ends the batch (spec I5).
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ragcli.chunk.measure import TokenizerSource
     from ragcli.store.sqlite.schema import Connection
 
-SECONDS = 2.0  # of work that a kill may lose
+SECONDS = 2.0  # of work in one batch; `commit` takes some together
 CHUNKS = 32_768  # in one batch, unless a single document has more
 CHARACTERS = 32 * 1024 * 1024
 

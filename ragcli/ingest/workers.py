@@ -75,11 +75,12 @@ class _Pool:
         self.told = told
         self.encoded = pickle.dumps(preparation)
         self.workers = workers
-        self.pool = _start(workers)
+        self.pool: ProcessPoolExecutor | None = None
         self.waiting: deque[tuple[Jobs, Future[Prepared]]] = deque()
 
     def run(self, batches: Iterator[Jobs]) -> Iterator[Prepared]:
         try:
+            self._open()
             for batch in batches:
                 self.waiting.append((batch, self._submit(batch)))
                 if len(self.waiting) > self.workers:  # what waits here is what bounds the memory
@@ -87,12 +88,21 @@ class _Pool:
             while self.waiting:
                 yield from self._next()
         finally:
+            self._close()
+
+    def _open(self) -> None:
+        with _undisturbed():  # a signal that was held back is raised at the end, when there is something to close
+            self.pool = _start(self.workers)
+
+    def _close(self) -> None:
+        if self.pool is not None:
             self.pool.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, batch: Jobs) -> Future[Prepared]:
         from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
+        assert self.pool is not None
         try:
             with _undisturbed():
                 return self.pool.submit(_work, batch, self.encoded)
@@ -123,17 +133,19 @@ class _Pool:
 
     def _mend(self, batch: Jobs) -> Iterator[Prepared]:
         """A worker died. Try the batch's sources one by one; those that kill their worker are reported."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self._close()
         for job in batch:
             yield _alone(job, self.encoded)
-        self.pool = _start(self.workers)
+        self._open()
         self.waiting = deque((batch, self._submit(batch)) for batch, _ in self.waiting)
 
 
 def _alone(job: Job, encoded: bytes) -> Prepared:
     from concurrent.futures.process import BrokenProcessPool
 
-    with _start(1) as pool:
+    with _undisturbed():
+        pool = _start(1)
+    with pool:
         try:
             with _undisturbed():
                 future = pool.submit(_work, (job,), encoded)
@@ -147,8 +159,7 @@ def _start(workers: int) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    with _undisturbed():  # its semaphores start a process too
-        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
 
 
 @contextmanager

@@ -20,7 +20,10 @@ _OWN = frozenset({"_id", "id", "title", "text", "metadata"})
 
 def document_of(record: dict[str, Any], path: str, number: int, line: int, kind: str) -> Document | Problem:
     """The document in a record. `number` names it where it has no id (`path#number`); `line` is its source line."""
-    identifier = record.get("_id", record.get("id"))
+    identifier = record.get("_id")
+    identifier = record.get("id") if identifier is None else identifier
+    if identifier == "":
+        return Problem(path, "malformed", f"line {line}: its id is empty")
     if identifier is None:
         identifier = f"{path}#{number}"
     elif not isinstance(identifier, str):

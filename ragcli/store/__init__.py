@@ -1,1 +1,1 @@
-"""Where chunks live and are searched: one file or folder a store, all behind one protocol (spec R40)."""
+"""Where chunks live and are searched: one file or folder a store. SQLite is the one there is."""

@@ -28,6 +28,11 @@ def test_ids_of_records() -> None:
         "f/c.jsonl#3",
         "x",
     ]
+    odd = list(read(request("f/c.jsonl", b'{"_id": null, "id": "z", "text": "a"}\n{"_id": "", "text": "b"}\n')))
+    assert isinstance(odd[0], Document)
+    assert odd[0].id == "z"
+    assert isinstance(odd[1], Problem)
+    assert odd[1].reason == "line 2: its id is empty"
 
 
 @pytest.mark.spec("I5")

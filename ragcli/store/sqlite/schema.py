@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing, RagcliError, UsageError
-from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, Settings
+from ragcli.options import AnalyzerSettings, ChunkingSettings, Settings
 
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
 VERSION = 1
@@ -402,12 +402,6 @@ def stored_settings(db: sqlite3.Connection) -> tuple[AnalyzerSettings, ChunkingS
         msgspec.json.decode(kept.get("analyzer", "{}"), type=AnalyzerSettings),
         msgspec.json.decode(kept.get("chunking", "{}"), type=ChunkingSettings),
     )
-
-
-def stored_bm25(db: sqlite3.Connection) -> Bm25Settings:
-    """The k1 and b for which the stored impacts were computed."""
-    row = db.execute("SELECT value FROM meta WHERE key = 'bm25'").fetchone()
-    return msgspec.json.decode(row[0], type=Bm25Settings) if row else Bm25Settings()
 
 
 def guard(db: sqlite3.Connection, settings: Settings, explicit: Collection[str] | None = None) -> Settings:

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file behind the `Store` protocol (spec R40, R41). Opened here to be read."""
+"""The embedded store: one SQLite file, opened here to be read (spec R41)."""
 
 from __future__ import annotations
 
