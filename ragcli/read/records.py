@@ -68,7 +68,19 @@ def _shown(record: dict[str, Any], identifier: str, path: str, line: int, kind: 
         text = "\n".join(lines_of(record))
     except RecursionError:
         return Problem(path, "malformed", f"line {line}: nested more than {DEEPEST} levels deep")
-    return Document(id=identifier, text=text, title=_title(record), format=kind, first_line=line)
+    given = record.get("metadata")
+    metadata = flatten(given) if isinstance(given, dict) else {}
+    created, updated = times(metadata)
+    return Document(
+        id=identifier,
+        text=text,
+        title=_title(record),
+        format=kind,
+        metadata=metadata,
+        first_line=line,
+        created_at=created,
+        updated_at=updated,
+    )
 
 
 def lines_of(value: object, path: str = "", depth: int = 0) -> Iterator[str]:

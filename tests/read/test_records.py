@@ -141,3 +141,10 @@ def test_real_records(shared: Path) -> None:
     assert len(found) == data.count(b"\n") + (not data.endswith(b"\n"))
     assert isinstance(found[0], Document)
     assert "company: 3M" in found[0].text
+
+
+@pytest.mark.spec("I11")
+def test_a_record_without_text_keeps_its_metadata() -> None:
+    document = one("c.jsonl", b'{"_id": "1", "name": "pump", "metadata": {"year": 2024}}\n')
+    assert document.metadata == {"year": 2024}
+    assert "name: pump" in document.text
