@@ -11,11 +11,12 @@ Layers, the later wins key by key (spec C4)::
 
 YAML is read by the core schema of YAML 1.2 (yaml.org/spec/1.2.2, 10.3): `yes` and `no` are text, a number with a
 leading zero is text; ISO dates are dates. Tags (`!!x`), anchors and aliases are refused: a settings file is data.
-`${NAME}` is the variable NAME, read by the kind its key wants; `$$` is a dollar sign. `index.path` in a file is meant
+`${NAME}` is the variable NAME, read by the kind its key wants; `$$` is a dollar sign. A path in a file is meant
 from that file's folder.
 
-A found project file may set nothing that runs code or leads out of its folder (spec C15). What was read from files is
-kept as JSON in $XDG_CACHE_HOME/ragcli/settings, so that the next call imports no YAML (28 ms); that is only a cache.
+A found project file may set nothing that runs code, reaches out or leads out of its folder (spec C15). What was read
+from files is kept as JSON in $XDG_CACHE_HOME/ragcli/settings, so that the next call imports no YAML (28 ms); that is
+only a cache, and no file that holds a key is kept in it.
 Checks no ranges: options.py does.
 """
 
@@ -36,9 +37,9 @@ from zlib import crc32
 
 import msgspec
 
-from ragcli.errors import ConfigError, ExpressionError, OptionError, did_you_mean, shortened
+from ragcli.errors import ConfigError, ExpressionError, OptionError, UsageError, did_you_mean, shortened
 from ragcli.filters import iso_date, parse_filter
-from ragcli.options import Condition, Settings
+from ragcli.options import ARMS, Condition, EmbeddingSettings, Settings
 
 if TYPE_CHECKING:
     import yaml
@@ -50,8 +51,11 @@ LARGEST_FILE = 1024 * 1024  # bytes; settings are small, and a found file is not
 # variables of ours that are no settings
 PLAIN_VARIABLES = ("RAGCLI_CONFIG", "RAGCLI_DEBUG", "RAGCLI_INDEX", "RAGCLI_MODELS", "RAGCLI_OFFLINE")
 RUNS_CODE = ("chunking.strategy",)  # keys whose value may be package.module:Class
+REACHES_OUT = ("embedding.base_url", "embedding.api_key")  # keys that send texts or keys to a service
+PATHS = ("index.path", "models.folder")  # and models.embedder, where it is one
+OPENAI_URL = "https://api.openai.com/v1"
 
-_SECRET = re.compile(r"key$|token|secret|password|credential", re.IGNORECASE)
+_SECRET = re.compile(r"key$|token$|secret|password|credential", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:\$|\{([^}]*)\}|(\{))")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})|0x[0-9a-fA-F]{1,15}|0o[0-7]{1,20}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -391,7 +395,7 @@ def _given_in(file: _File, entries: Mapping[str, _Entry], home: Path | None) -> 
     given = {}
     for key, entry in entries.items():
         place = f"{file.name}:{entry.line}: "
-        value = _anchored(entry.value, file.path.parent, home) if key == "index.path" else entry.value
+        value = _anchored(entry.value, file.path.parent, home) if _is_path(key, entry.value) else entry.value
         if file.kind == "found":
             _check_trust(key, value, file, place)
         shown = _shown(entry.value) if entry.raw is None else repr(entry.raw)
@@ -408,15 +412,34 @@ def _anchored(value: object, folder: Path, home: Path | None) -> object:
     return str(folder / value)
 
 
+def _is_path(key: str, value: object) -> bool:
+    return key in PATHS or (key == "models.embedder" and isinstance(value, str) and names_folder(value))
+
+
+def names_folder(embedder: str) -> bool:
+    """Whether this value of `models.embedder` is a path, not a name: it has a slash, or starts with `.` or `~`."""
+    return ":" not in embedder and ("/" in embedder or os.sep in embedder or embedder.startswith((".", "~")))
+
+
 def _check_trust(key: str, value: object, file: _File, place: str) -> None:
+    """Refuses what a file that nobody named may not set (spec C15)."""
     if not isinstance(value, str):
         return
+    harm = ""
     if key in RUNS_CODE and ":" in value:
-        raise ConfigError(f"{place}{key} = {value} runs code, and nobody named this file", f"{_NAME_FILE} {file.name}")
-    if key == "index.path" and not Path(value).resolve().is_relative_to(file.path.parent.resolve()):
-        raise ConfigError(
-            f"{place}{key} leads out of the file's folder, and nobody named this file", f"{_NAME_FILE} {file.name}"
-        )
+        harm = f"{key} = {value} runs code"
+    elif key in REACHES_OUT:
+        harm = f"{key} sends texts to a service"
+    elif key == "models.embedder" and ":" in value:
+        harm = f"{key} = {shortened(value)} reaches out"
+    elif key in (*PATHS, "models.embedder") and not _is_inside(file.path.parent / value, file.path.parent):
+        harm = f"{key} leads out of the file's folder"
+    if harm:
+        raise ConfigError(f"{place}{harm}, and nobody named this file", f"{_NAME_FILE} {file.name}")
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _given_by_environment(environ: Mapping[str, str], keys: Iterable[str]) -> dict[str, _Given]:
@@ -483,10 +506,38 @@ def _shaped(given: _Given, kind: Any) -> Any:
             value = [part.strip() for part in value.split(",") if part.strip()]
         if kind == tuple[Condition, ...] and isinstance(value, list):
             return [parse_filter(part) if isinstance(part, str) else part for part in value]
+    if kind == Mapping[str, float]:
+        return _weights(value)
     if container is Mapping:
         value = msgspec.json.decode(value) if given.loose else value
         return {glob: _tags(tags) for glob, tags in value.items()} if isinstance(value, dict) else value
     return value
+
+
+def _weights(value: object) -> object:
+    """Numbers of known arms, from a map, or from text: `bm25=0.3,dense=0.7` or JSON."""
+    if isinstance(value, str):
+        value = msgspec.json.decode(value) if value.lstrip().startswith("{") else _pairs(value)
+    for arm, weight in value.items() if isinstance(value, dict) else ():
+        if arm not in ARMS:
+            message = f"unknown arm {shortened(repr(arm))}{did_you_mean(arm, ARMS)}"
+            raise ExpressionError(message, f"arms: {', '.join(ARMS)}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            raise ExpressionError(f"the weight of {arm} must be a number, not {_shown(weight)}")
+    return value
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """`a=1,b=2` as a map."""
+    pairs: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise msgspec.ValidationError("no pair")
+        if name in pairs:
+            raise ExpressionError(f"{shortened(name)} is given twice", "give it once")
+        pairs[name] = plain_value(value)
+    return pairs
 
 
 def _tags(tags: object) -> object:
@@ -511,6 +562,8 @@ def _words(kind: Any) -> str:
         return f"{_words(next(one for one in inner if one is not type(None)))} or null"
     if container is tuple:
         return "a list of texts" if inner[0] is str else "a list of filters such as lang=de"
+    if kind == Mapping[str, float]:
+        return "weights of arms, such as bm25=0.3,dense=0.7"
     return "a map of globs, each with its own map of tags"
 
 
@@ -540,7 +593,7 @@ def _build(given: Mapping[str, _Given]) -> Settings:
 
 def _placed(error: OptionError, given: Mapping[str, _Given]) -> ConfigError | OptionError:
     """The error with the place that caused it; one that only defaults and flags cause is the option's own."""
-    causes = [given[key] for key in given if key == error.option or key in error.allowed]
+    causes = [given[key] for key in given if f"{error.option}.".startswith(f"{key}.") or key in error.allowed]
     place = next((cause.place for cause in causes if cause.place), "")
     shown = "(hidden)" if looks_secret(error.option) else shortened(repr(error.value))
     if not place or given.get(error.option, causes[0]).origin == "flag":
@@ -580,7 +633,8 @@ def _remember(path: Path | None, cached: _Cached, files: list[_File], now_ns: in
     """Writes the cache; does without it where that fails, or where JSON or a later call would read it otherwise."""
     entries = [entry for layer in cached.layers for entry in layer.values()]
     young = any(now_ns - file.stamp[1] < _RACY_NS for file in files if file.stamp)
-    if path is None or young or any(entry.raw is not None or _holds_date(entry.value) for entry in entries):
+    secret = any(looks_secret(key) for layer in cached.layers for key in layer)  # a key stays in its one file
+    if path is None or young or secret or any(entry.raw is not None or _holds_date(entry.value) for entry in entries):
         return
     partial = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
@@ -615,6 +669,14 @@ def index_path(settings: Settings, *, cwd: Path) -> Path:
     return folder / INDEX_FILE
 
 
+def home_folder() -> Path | None:
+    """The user's home folder; None where there is no HOME and no entry in the password file."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
 def models_folder(environ: Mapping[str, str], home: Path | None) -> Path:
     """Where model files are kept: $RAGCLI_MODELS, else $XDG_CACHE_HOME/ragcli/models, by default in ~/.cache.
 
@@ -627,6 +689,24 @@ def models_folder(environ: Mapping[str, str], home: Path | None) -> Path:
     if cache is None:
         raise ConfigError("no home folder to keep models in", "set RAGCLI_MODELS to a folder")
     return cache / "ragcli" / "models"
+
+
+def openai_service(settings: EmbeddingSettings, *, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """Base URL and key of the OpenAI-compatible service; no key where a service of one's own needs none.
+
+    `embedding.base_url`, else $OPENAI_BASE_URL, else OpenAI's own; `embedding.api_key`, else $OPENAI_API_KEY.
+
+    Raises:
+        UsageError: nothing names a service, and there is no key for OpenAI's.
+    """
+    named = settings.base_url or environ.get("OPENAI_BASE_URL")
+    key = (settings.api_key or environ.get("OPENAI_API_KEY") or "").strip()
+    if not named and not key:
+        raise UsageError(
+            f"no service is named, and {OPENAI_URL} wants a key",
+            "set OPENAI_API_KEY, or embedding.base_url (OPENAI_BASE_URL) to a service of your own",
+        )
+    return (named or OPENAI_URL).strip(), key or None
 
 
 def offline(environ: Mapping[str, str]) -> bool:

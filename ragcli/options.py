@@ -17,7 +17,12 @@ from ragcli.errors import OptionError
 MIB = 1024 * 1024
 LARGEST_TOP_K = 1_000_000  # more than any reader reads; a slip of the keyboard otherwise fills the memory
 
-Mode = Literal["keyword"]
+Mode = Literal["hybrid", "vector", "keyword"]
+FusionMethod = Literal["relative", "zscore", "rrf"]
+Precision = Literal["int8", "fp32"]
+Pooling = Literal["mean", "cls"]
+LongTexts = Literal["windows", "refuse"]
+ARMS = ("bm25", "dense")  # in the order in which they are shown
 Unit = Literal["characters", "tokens"]
 Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "paths", "trec"]
 
@@ -88,12 +93,88 @@ class Bm25Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _within("bm25.b", self.b, 0.0, 1.0, "0 to 1")
 
 
+class ModelsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which models run here, and how.
+
+    `embedder` is a name of the catalogue ("minilm"), "none" (keyword search only), a folder with an ONNX model, a hub
+    id ("hub:organisation/name"), or "openai:MODEL" for an OpenAI-compatible endpoint (see EmbeddingSettings).
+    """
+
+    embedder: str = "minilm"
+    precision: Precision = "int8"  # of what we convert ourselves
+    threads: int = 0  # 0 = one a core
+    folder: str | None = None  # NAME/FILE below it are taken before anything is fetched
+
+    def __post_init__(self) -> None:
+        if not self.embedder.strip():
+            raise OptionError("models.embedder", self.embedder, "a name, a folder or none")
+        _within("models.threads", self.threads, 0, 256, "0 (one a core) to 256")
+
+
+class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How texts become vectors. None = as the model's own card says."""
+
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    pooling: Pooling | None = None
+    max_tokens: int | None = None  # the model's window
+    long: LongTexts = "windows"  # a text longer than the window: the mean of its windows, or refused (spec I22)
+    base_url: str | None = None  # of an OpenAI-compatible service, up to and with /v1
+    api_key: str | None = None
+    dimensions: int | None = None  # asked of the service
+    batch_texts: int = 64  # in one request
+    batch_tokens: int = 8000  # in one request, as cl100k_base or four bytes a token counts them
+    requests_per_minute: float | None = None
+    timeout_seconds: float = 60.0
+    retries: int = 5  # of a request that failed in passing (429, 5xx, connection)
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "dimensions"):
+            if (value := getattr(self, name)) is not None:
+                _within(f"embedding.{name}", value, 1, 2**20, "1 to 1048576")
+        _within("embedding.batch_texts", self.batch_texts, 1, 100_000, "1 to 100000")
+        _within("embedding.batch_tokens", self.batch_tokens, 1, 100_000_000, "1 to 100000000")
+        if self.requests_per_minute is not None:
+            _within("embedding.requests_per_minute", self.requests_per_minute, 0.001, 1e9, "0.001 to 1e9")
+        _within("embedding.timeout_seconds", self.timeout_seconds, 0.001, 86400, "0.001 to 86400")
+        _within("embedding.retries", self.retries, 0, 100, "0 to 100")
+
+
+class FusionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the arms' rankings become one (spec R5, R6).
+
+    `weights`: arm ("bm25", "dense") to weight; an arm that is not named has the method's default (1 for `rrf`, else
+    0.5), one of weight 0 does not run.
+    """
+
+    method: FusionMethod = "relative"
+    weights: Mapping[str, float] = {}
+    rrf_k: int = 60
+    normalize: bool = False  # divide an RRF score by the best one there can be
+    depth: int = 100  # candidates that each arm gives to the fusion, at least
+
+    def __post_init__(self) -> None:
+        for arm, weight in self.weights.items():
+            if arm not in ARMS:
+                raise OptionError("fusion.weights", arm, f"arms are {', '.join(ARMS)}")
+            _within(f"fusion.weights.{arm}", weight, 0.0, 1e6, "0 to 1000000")
+        if self.weights and not any(self.weight(arm) for arm in ARMS):
+            raise OptionError("fusion.weights", dict(self.weights), "at least one weight above 0")
+        _within("fusion.rrf_k", self.rrf_k, 1, 1_000_000, "1 to 1000000")
+        _within("fusion.depth", self.depth, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
+
+    def weight(self, arm: str) -> float:
+        """The weight of an arm."""
+        return self.weights.get(arm, 1.0 if self.method == "rrf" else 0.5)
+
+
 class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One call of retrieval (spec R1)."""
 
     top_k: int = 5
-    mode: Mode = "keyword"
-    min_score: float = 0.0  # of arms with a bounded scale; BM25 hits are not cut by it (spec R4)
+    mode: Mode = "hybrid"  # an index without vectors serves it by keywords alone
+    exact: bool = False  # dense search compares every vector, whatever the size of the index
+    min_score: float = 0.0  # lowest cosine of a dense hit, before fusion; BM25 hits are not cut by it (spec R4)
     metadata_filter: tuple[Condition, ...] = ()
     where: str = ""
     per_document: int | None = None  # at most so many hits of one document; None = no limit
@@ -141,5 +222,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chunking: ChunkingSettings = ChunkingSettings()
     analyzer: AnalyzerSettings = AnalyzerSettings()
     bm25: Bm25Settings = Bm25Settings()
+    models: ModelsSettings = ModelsSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    fusion: FusionSettings = FusionSettings()
     retrieval: RetrievalOptions = RetrievalOptions()
     output: OutputSettings = OutputSettings()

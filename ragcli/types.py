@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # A metadata value keeps its kind (spec I10): True is no number, 3 is not "3". A tuple is a list of scalars.
 Scalar = str | int | float | bool | date | datetime
@@ -76,15 +80,21 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArmScore(msgspec.Struct, frozen=True):
-    """What one arm thought of a chunk: its rank there (from 1) and the arm's own score."""
+    """What one arm thought of a chunk: its rank there (from 1), the arm's own score, and what that adds to the hit's.
 
-    rank: int
-    score: float
+    `rank` is None of a chunk that the arm did not put among its best, and whose score was looked up for the fusion;
+    `score` is None where the arm knows nothing of it (a chunk without a vector). The parts add up to the hit's score.
+    """
+
+    rank: int | None
+    score: float | None
+    part: float = 0.0
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk with its score. `terms` are the named parts of the score; they add up to it.
+    """A chunk with its score. `terms` are the named parts of the BM25 score; they add up to it.
 
+    `normalized`: an RRF score as a share of the best one there can be, 0 to 1; None of other kinds.
     `stale`: None (as ingested), "changed" or "missing" (the file behind it; spec C12).
     """
 
@@ -93,7 +103,52 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     score_kind: str
     arms: Mapping[str, ArmScore] = {}
     terms: Mapping[str, float] = {}
+    normalized: float | None = None
     stale: str | None = None
+
+
+class EmbedderCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What an embedder is: everything that changes the vectors it gives. An index keeps the card it was built with.
+
+    `name` is what `models.embedder` calls it. `fingerprint`: a hex digest of weights, tokenizer, and all that stands
+    below it; two embedders with the same one give the same vectors. `max_tokens`: its window; 0 = not known.
+    `dimension` 0 = not known before the first vector (an endpoint).
+    """
+
+    name: str
+    fingerprint: str
+    dimension: int
+    precision: str = ""
+    pooling: str = ""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_tokens: int = 0
+    long: str = "windows"
+
+
+class Embedded(msgspec.Struct, frozen=True):
+    """Vectors of texts: float32 (n_texts, dimension), rows of length 1.
+
+    `problems`: row -> why that text has no vector (its row is zeros): refused, not finite, zero.
+    """
+
+    vectors: NDArray[np.float32]
+    problems: Mapping[int, str] = {}
+
+
+class Embedder(Protocol):
+    """Texts in, vectors out; the same text gives the same vector whatever stands beside it."""
+
+    @property
+    def card(self) -> EmbedderCard: ...
+
+    def passages(self, texts: Sequence[str]) -> Embedded:
+        """Vectors of passages, headers included. Raises: RemoteError (endpoint), after all retries."""
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, (dimension,), of length 1. Raises: RemoteError; RagcliError where there is none."""
+
+    def close(self) -> None: ...
 
 
 class Drop(msgspec.Struct, frozen=True):
@@ -171,6 +226,7 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     `tags` go onto every document of this call. `name` is the id of what comes from standard input. `prune` removes
     documents whose files are gone from the given roots; `checksum` reads every file again in place of trusting size
     and time; `delete` names documents to remove; `reset` empties the index first; `dry_run` writes nothing.
+    `re_embed` drops all vectors and embeds everything anew, from the stored text, with the embedder in force.
     """
 
     tags: Mapping[str, Scalar] = {}
@@ -180,13 +236,15 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     delete: tuple[str, ...] = ()
     reset: bool = False
+    re_embed: bool = False
 
 
 class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an ingest did: counts of documents, the chunks written, the source bytes read, wall seconds.
 
     `skipped` were left out by a rule, `failed` could not be read. `plan` lists (state, path) of a dry run; a state is
-    "new", "changed", "unchanged" or "removed". `index` is the file that was written to.
+    "new", "changed", "unchanged" or "removed". `index` is the file that was written to. `embedded` chunks went through
+    the embedder, `reused` ones had the text of another; `unembedded` chunks have no vector yet.
     """
 
     added: int = 0
@@ -194,6 +252,9 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int = 0
     removed: int = 0
     chunks: int = 0
+    embedded: int = 0
+    reused: int = 0
+    unembedded: int = 0
     bytes: int = 0
     seconds: float = 0.0
     skipped: tuple[Problem, ...] = ()
@@ -219,6 +280,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     deleted_chunks: int
     bytes: int
     generation: int
+    vectors: int = 0
+    embedder: EmbedderCard | None = None
     roots: tuple[str, ...] = ()
     formats: Mapping[str, int] = {}
     failed: tuple[Problem, ...] = ()
@@ -341,7 +404,8 @@ class Stage(Protocol):
 
 
 __all__ = [
-    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop", "Event",
+    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop",
+    "Embedded", "Embedder", "EmbedderCard", "Event",
     "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Metadata", "MetadataValue",
     "Problem", "Ranking", "ReadRequest", "Reader", "Result", "Scalar", "Sequence", "Source", "Span", "Stage", "Stats",
     "Step", "TermStat", "TermView", "Trace", "ignore_event",

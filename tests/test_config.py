@@ -21,13 +21,15 @@ from ragcli.config import (
     load,
     looks_secret,
     models_folder,
+    names_folder,
     offline,
+    openai_service,
     plain_value,
     preset_names,
     setting_keys,
 )
-from ragcli.errors import ConfigError, OptionError, RagcliError
-from ragcli.options import Condition, IndexSettings, Settings
+from ragcli.errors import ConfigError, OptionError, RagcliError, UsageError
+from ragcli.options import Condition, EmbeddingSettings, IndexSettings, Settings
 
 Load = Callable[..., Loaded]
 HOUR_NS = 3_600_000_000_000
@@ -538,3 +540,108 @@ def test_settings_are_two_levels_deep() -> None:
     for key in setting_keys():
         section, _, field = key.partition(".")
         assert not isinstance(getattr(getattr(Settings(), section), field), msgspec.Struct)
+
+
+# --- services and models
+
+
+@pytest.mark.spec("C15")
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        ("embedding: {base_url: https://evil.example/v1}", "embedding.base_url sends texts to a service"),
+        ("embedding: {api_key: sk-hunter2}", "embedding.api_key sends texts to a service"),
+        ("embedding: {api_key: '${HOME_KEY}'}", "embedding.api_key sends texts to a service"),
+        ("models: {embedder: 'openai:text-embedding-3-small'}", "models.embedder = openai:text-embedding-3-small reac"),
+        ("models: {embedder: 'hub:org/name'}", "models.embedder = hub:org/name reaches out"),
+        ("models: {embedder: ../other/model}", "models.embedder leads out of the file's folder"),
+        ("models: {embedder: /srv/model}", "models.embedder leads out of the file's folder"),
+        ("models: {embedder: ~/model}", "models.embedder leads out of the file's folder"),
+        ("models: {embedder: link/model}", "models.embedder leads out of the file's folder"),
+        ("models: {embedder: link}", "models.embedder leads out of the file's folder"),
+        ("models: {folder: ../models}", "models.folder leads out of the file's folder"),
+        ("models: {folder: ~/models}", "models.folder leads out of the file's folder"),
+    ],
+)
+def test_a_found_file_may_not_reach_out(load_here: Load, project: Path, yaml: str, said: str) -> None:
+    (project / "link").symlink_to(project.parent)
+    caught = message(load_here, f"bm25: {{b: 0.5}}\n{yaml}", environ={"HOME_KEY": "hunter2"})
+    assert caught.startswith(f"ragcli.yaml:2: {said}")
+    assert caught.endswith("and nobody named this file")
+    assert "hunter2" not in caught
+    load_here(config=Path("ragcli.yaml"), environ={"HOME_KEY": "hunter2"})
+    with pytest.raises(ConfigError):
+        load_here(environ={"HOME_KEY": "hunter2"})
+    (project / "ragcli.yaml").unlink()
+    load_here(user=yaml, environ={"HOME_KEY": "hunter2"})
+
+
+@pytest.mark.spec("C15")
+def test_a_found_file_may_name_what_is_here(load_here: Load, project: Path) -> None:
+    assert load_here("models: {embedder: minilm}").settings.models.embedder == "minilm"
+    assert load_here("models: {embedder: none, folder: models}").settings.models.folder == str(project / "models")
+    (project / "deep").mkdir()
+    loaded = load_here("models: {embedder: ./model}", cwd=project / "deep")
+    assert loaded.settings.models.embedder == str(project / "model")
+    assert load_here("embedding: {dimensions: 256, base_url: null}").settings.embedding.dimensions == 256
+
+
+@pytest.mark.parametrize(
+    ("value", "is_path"),
+    [("minilm", False), ("openai:a/b", False), ("hub:a/b", False), ("a/b", True), ("./a", True), ("~/a", True),
+     ("/a", True), ("..", True), ("none", False)],
+)  # fmt: skip
+def test_an_embedder_with_a_slash_or_a_dot_first_is_a_folder(value: str, is_path: bool) -> None:
+    assert names_folder(value) is is_path
+
+
+OPENAI = "https://api.openai.com/v1"
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    ("chosen", "environ", "expected"),
+    [
+        ({}, {"OPENAI_API_KEY": "k"}, (OPENAI, "k")),
+        ({}, {"OPENAI_API_KEY": " k\n"}, (OPENAI, "k")),
+        ({}, {"OPENAI_BASE_URL": "http://a/v1", "OPENAI_API_KEY": ""}, ("http://a/v1", None)),
+        ({"base_url": "http://b/v1"}, {"OPENAI_BASE_URL": "http://a/v1"}, ("http://b/v1", None)),
+        ({"base_url": "http://b/v1", "api_key": "j"}, {"OPENAI_API_KEY": "k"}, ("http://b/v1", "j")),
+        ({"api_key": "j"}, {}, (OPENAI, "j")),
+    ],
+)
+def test_settings_name_a_service_before_the_environment_does(
+    chosen: dict[str, str], environ: dict[str, str], expected: tuple[str, str | None]
+) -> None:
+    assert openai_service(EmbeddingSettings(**chosen), environ=environ) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("M5")
+def test_without_a_service_and_a_key_it_says_what_to_set() -> None:
+    with pytest.raises(UsageError, match="no service is named") as caught:
+        openai_service(EmbeddingSettings(), environ={"OPENAI_BASE_URL": ""})
+    assert "OPENAI_API_KEY" in caught.value.hint
+
+
+def test_a_key_in_a_file_is_kept_in_no_other_file(load_here: Load, tmp_path: Path) -> None:
+    def cached() -> list[Path]:
+        return [path for path in (tmp_path / "home").rglob("*.json") if b"hunter2" in path.read_bytes()]
+
+    old = 1_000_000_000 * 10**9
+    for yaml in ("embedding: {query_prefix: hunter2}", "embedding: {api_key: hunter2}"):
+        load_here(user=yaml)
+        file = tmp_path / "home/.config/ragcli/config.yaml"
+        os.utime(file, ns=(old, old))
+        load_here()
+        assert bool(cached()) is ("api_key" not in yaml)
+        for path in cached():
+            path.unlink()
+
+
+def test_numbers_of_tokens_are_no_secret(load_here: Load) -> None:
+    assert "not 'many'" in message(load_here, "embedding: {batch_tokens: many}")
+    assert [looks_secret(key) for key in ("embedding.api_key", "x.token", "embedding.max_tokens")] == [
+        True,
+        True,
+        False,
+    ]

@@ -13,19 +13,21 @@ from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, 
 from ragcli.cli.formats import Reply, render, stage_lines
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError, shortened
-from ragcli.options import AnalyzerSettings, Format, Mode, RetrievalOptions
+from ragcli.options import AnalyzerSettings, Format, FusionMethod, FusionSettings, Mode, RetrievalOptions
 
 if TYPE_CHECKING:
     from ragcli.types import Result
 
-DEFAULTS = RetrievalOptions()
+DEFAULTS, FUSION = RetrievalOptions(), FusionSettings()
 RETRIEVAL, OUTPUT = "Retrieval", "Output"
 EXAMPLES = """
 Examples:
   ragcli query reset the torque sensor            words are joined to one query
   ragcli query gripper -k 20 --filter lang=de     only documents with that tag
   ragcli query gripper --filter 'year:=2024' --filter 'path=manuals/*'
-  ragcli query gripper --where 'score > 4 and not heading == "Index"'
+  ragcli query gripper --where 'page < 20 and not heading == "Index"'
+  ragcli query my invoice is wrong --weights bm25=0.3,dense=0.7
+  ragcli query E-43 --mode keyword                no model is loaded
   echo gripper | ragcli query - --json | jq -r '.hits[].path'
   ragcli query gripper --format paths -0 | xargs -0 less
   ragcli query --batch queries.jsonl --format trec > run.txt
@@ -52,7 +54,52 @@ def command(
     ] = None,
     mode: Annotated[
         Mode | None,
-        typer.Option("--mode", help="How to search.", show_default=DEFAULTS.mode, rich_help_panel=RETRIEVAL),
+        typer.Option(
+            "--mode",
+            help="keyword: by the query's terms (BM25); vector: by meaning, as the index's model sees it (cosine); "
+            "hybrid: by both, fused.",
+            show_default=DEFAULTS.mode,
+            rich_help_panel=RETRIEVAL,
+        ),
+    ] = None,
+    fusion: Annotated[
+        FusionMethod | None,
+        typer.Option(
+            "--fusion",
+            help="How hybrid makes one score of two: the weighted sum of scaled scores (relative), of standard "
+            "scores (zscore), or of reciprocal ranks (rrf).",
+            show_default=FUSION.method,
+            rich_help_panel=RETRIEVAL,
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            metavar="ARM=X,...",
+            help="Weights of the arms bm25 and dense in hybrid, such as bm25=0.3,dense=0.7; an arm of weight 0 does "
+            "not run.",
+            show_default="equal",
+            rich_help_panel=RETRIEVAL,
+        ),
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Compare the query with every vector, however large the index is.",
+            rich_help_panel=RETRIEVAL,
+        ),
+    ] = False,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            "--candidates",
+            metavar="N",
+            help="Hits that an arm gives to the fusion and to what comes after it.",
+            show_default=f"top-k x {DEFAULTS.candidate_multiplier}; to a fusion at least {FUSION.depth}",
+            rich_help_panel=RETRIEVAL,
+        ),
     ] = None,
     filters: Annotated[
         list[str] | None,
@@ -79,7 +126,7 @@ def command(
         typer.Option(
             "--min-score",
             metavar="X",
-            help="Lowest score of an arm with a bounded scale, -1 to 1; BM25 is not cut by it.",
+            help="Lowest cosine of a dense hit, -1 to 1; BM25 hits and fused scores are not cut by it.",
             show_default=str(DEFAULTS.min_score),
             rich_help_panel=RETRIEVAL,
         ),
@@ -151,6 +198,10 @@ def command(
     flags = {
         "retrieval.top_k": top_k,
         "retrieval.mode": mode,
+        "retrieval.exact": exact or None,
+        "retrieval.candidate_count": candidates,
+        "fusion.method": fusion,
+        "fusion.weights": None if weights is None else as_text(weights),
         "retrieval.metadata_filter": _conditions(filters),
         "retrieval.where": None if where is None else as_text(where),
         "retrieval.min_score": min_score,

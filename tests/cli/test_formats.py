@@ -42,7 +42,7 @@ def test_json_holds_the_contract() -> None:
     assert (value["schema"], value["query"], value["mode"]) == (1, "torque sensor", "keyword")
     assert (first["rank"], second["rank"]) == (1, 2)
     assert (first["start"], first["end"]) == (100, 100 + len(first["text"]))
-    assert first["arms"] == {"bm25": {"rank": 1, "score": 2.5}}
+    assert first["arms"] == {"bm25": {"rank": 1, "score": 2.5, "part": 2.5}}
     assert first["metadata"] == {"lang": "de", "year": 2024, "day": "2024-05-01", "at": "2024-05-01T10:00:00Z"}
     assert "page" not in first
     assert (second["page"], second["page_end"], second["stale"]) == (3, 4, "changed")

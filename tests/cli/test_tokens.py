@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragcli.cli import main
-from ragcli.models import pull
-from ragcli.models.catalogue import Model
 
 if TYPE_CHECKING:
     from ragcli.chunk.measure import TokenizerSource
@@ -20,9 +19,10 @@ TEXT = " ".join(f"Sensor {number} of the gauge is checked twice a year." for num
 
 
 @pytest.fixture
-def data(tokenizer: TokenizerSource) -> bytes:
+def disk(tokenizer: TokenizerSource, tmp_path: Path) -> Path:
+    """A folder with the tokenizer's file in it."""
     path: Path = tokenizer.args[0]  # type: ignore[attr-defined]  # a partial of tokens.load
-    return path.read_bytes()
+    return Path(shutil.copytree(path.parent, tmp_path / "disk" / "cl100k_base")).parent
 
 
 @pytest.fixture
@@ -42,16 +42,10 @@ def ingested(*arguments: str) -> int:
 @pytest.mark.spec("I20")
 @pytest.mark.parametrize("by", ["strategy", "unit"])
 def test_the_file_comes_once_and_no_chunk_has_more_tokens_than_asked_for(
-    folder: Path, data: bytes, tokenizer: TokenizerSource, monkeypatch: pytest.MonkeyPatch,
+    folder: Path, disk: Path, tokenizer: TokenizerSource, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str], by: str,
 ) -> None:  # fmt: skip
-    fetched: list[str] = []
-
-    def fetch(entry: Model, path: Path) -> bytes:
-        fetched.append(entry.name)
-        return data
-
-    monkeypatch.setattr(pull, "_fetch", fetch)
+    monkeypatch.setenv("RAGCLI_MODELS__FOLDER", str(disk))
     if by == "unit":
         monkeypatch.setenv("RAGCLI_CHUNKING__UNIT", "tokens")
     how = ["--chunk-strategy", "token"] if by == "strategy" else []
@@ -65,8 +59,9 @@ def test_the_file_comes_once_and_no_chunk_has_more_tokens_than_asked_for(
     sizes = [count(chunk["text"]) for chunk in chunks]
     assert max(sizes) <= 50
     assert sum(sizes[:-1]) / len(sizes[:-1]) > 35
+    shutil.rmtree(disk)
+    monkeypatch.setenv("RAGCLI_OFFLINE", "1")
     assert ingested(*how, "--reset", "--yes") == 0
-    assert fetched == ["cl100k_base"]
 
 
 @pytest.mark.spec("I20", "C7")
@@ -76,9 +71,8 @@ def test_offline_it_is_one_line_and_nothing_is_made(
     monkeypatch.setenv("RAGCLI_OFFLINE", "1")
     assert ingested("--chunk-strategy", "token") == 1
     error, hint = capfd.readouterr().err.splitlines()
-    place = folder / "models" / "cl100k_base" / "cl100k_base.tiktoken"
-    assert error == f"error: model cl100k_base is not at {place}, and offline is on"
-    assert hint.startswith("hint: run the same command once without offline")
+    assert error == f"error: model cl100k_base is not in {folder / 'models' / 'cl100k_base'}, and offline is on"
+    assert hint.startswith("hint: with a network: ragcli models pull cl100k_base")
     assert not (folder / ".ragcli").exists() or not list((folder / ".ragcli").glob("*.db"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ragcli.cli.formats import Reply
-from ragcli.types import Chunk, Drop, Hit, Step
+from ragcli.types import ArmScore, Chunk, Drop, Hit, Step
 
 SCHEMA = 1
 
@@ -32,7 +32,7 @@ def result_object(reply: Reply) -> dict[str, Any]:
         "mode": result.mode,
         "hits": [hit_object(rank, hit, explain=reply.explain) for rank, hit in enumerate(result.ranking.hits, 1)],
         "dropped": [_drop_object(drop) for drop in result.ranking.dropped],
-        "stages": [_step_object(step) for step in result.trace.steps],
+        "stages": [_step_object(step, explain=reply.explain) for step in result.trace.steps],
         "warnings": list(result.warnings),
         "notes": list(result.notes),
     }
@@ -44,7 +44,7 @@ def error_object(query_id: str, query: str, message: str) -> dict[str, Any]:
 
 
 def hit_object(rank: int, hit: Hit, *, explain: bool) -> dict[str, Any]:
-    """One hit; `page`, `page_end` and `heading` only where there is one, `terms` only when explained."""
+    """One hit; `normalized`, `page`, `page_end`, `heading` only where there is one, `terms` only when explained."""
     chunk = hit.chunk
     found: dict[str, Any] = {
         "rank": rank,
@@ -52,6 +52,7 @@ def hit_object(rank: int, hit: Hit, *, explain: bool) -> dict[str, Any]:
         "chunk_index": chunk.index,
         "score": hit.score,
         "score_kind": hit.score_kind,
+        **({} if hit.normalized is None else {"normalized": hit.normalized}),
         "text": chunk.text,
         "path": chunk.path,
         "start": chunk.start,
@@ -61,9 +62,13 @@ def hit_object(rank: int, hit: Hit, *, explain: bool) -> dict[str, Any]:
         **_where_known(chunk),
         "metadata": chunk.metadata,
         "stale": hit.stale,
-        "arms": {name: {"rank": arm.rank, "score": arm.score} for name, arm in hit.arms.items()},
+        "arms": {name: _arm_object(arm) for name, arm in hit.arms.items()},
     }
     return {**found, "terms": dict(hit.terms)} if explain else found
+
+
+def _arm_object(arm: ArmScore) -> dict[str, Any]:
+    return {"rank": arm.rank, "score": arm.score, "part": arm.part}
 
 
 def _where_known(chunk: Chunk) -> Mapping[str, object]:
@@ -81,5 +86,6 @@ def _drop_object(drop: Drop) -> dict[str, Any]:
     }
 
 
-def _step_object(step: Step) -> dict[str, Any]:
-    return {"name": step.stage, "in": step.taken, "out": step.given, "ms": round(step.seconds * 1000, 3)}
+def _step_object(step: Step, *, explain: bool) -> dict[str, Any]:
+    ran = {"name": step.stage, "in": step.taken, "out": step.given, "ms": round(step.seconds * 1000, 3)}
+    return {**ran, "options": step.options} if explain else ran

@@ -28,7 +28,7 @@ def _item(rank: int, hit: Hit, reply: Reply) -> str:
         f"{number}{_code(inert.line(location(hit, reply.folder)))}{heading} ({hit.score_kind} {hit.score:.4f}){stale}"
     )
     quoted = [f"{indent}> {line}".rstrip() for line in inert.passage(hit.chunk.text).split("\n")]
-    parts = [f"{indent}- {_plain(part)}" for part in parts_of_score(hit)] if reply.explain else []
+    parts = [f"{indent}- {_plain(part)}" for part in parts_of_score(hit, reply.result.trace)] if reply.explain else []
     return "\n".join([title, "", *quoted, *(["", *parts] if parts else [])]) + "\n"
 
 

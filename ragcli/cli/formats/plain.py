@@ -39,13 +39,15 @@ def _dropped(reply: Reply) -> Iterator[str]:
 
 def _block(rank: int, hit: Hit, reply: Reply) -> str:
     stale = f"[{hit.stale} since ingest]" if hit.stale else ""
-    parts = (
+    head = (
         inert.line(location(hit, reply.folder)),
         f"{hit.score_kind} {hit.score:.4f}",
         inert.line(hit.chunk.heading),
         stale,
     )
-    title = f"{rank}. " + "  ".join(part for part in parts if part)
+    title = f"{rank}. " + "  ".join(part for part in head if part)
     passage = inert.passage(hit.chunk.text).strip("\n").split("\n")
-    explained = [f"{INDENT}= {inert.line(part)}" for part in parts_of_score(hit)] if reply.explain else []
+    explained = (
+        [f"{INDENT}= {inert.line(part)}" for part in parts_of_score(hit, reply.result.trace)] if reply.explain else []
+    )
     return "\n".join([title, *(f"{INDENT}{line}".rstrip() for line in passage), *explained]) + "\n"

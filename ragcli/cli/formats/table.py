@@ -136,7 +136,7 @@ def _passage(reply: Reply, hit: Hit, room: int) -> Text:
         shown.append(ELLIPSIS, style="dim")
     if hidden := len(text) - (end - start):
         shown.append(f" ({counted(hidden, 'more character')})", style="dim")
-    for part_of_score in parts_of_score(hit) if reply.explain else ():
+    for part_of_score in parts_of_score(hit, reply.result.trace) if reply.explain else ():
         shown.append("\n= " + inert.line(part_of_score), style="dim")
     return shown
 
