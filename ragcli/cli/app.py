@@ -1,13 +1,14 @@
 """The command tree, built lazily: a command's file is imported when it is called (owner of typer's classes).
 
 Plain help without rich: rich takes longer to import than a keyword query takes to run. The order of `COMMANDS` is the
-order of the help. A new command is one file with `command` and `EXAMPLES`, and one line here.
+order of the help. A new command is one file with `command` and `EXAMPLES`, and one line here; a group of commands is
+one file with `COMMANDS` and `EXAMPLES`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ COMMANDS = {
     "ingest": "Read files into the index; again: only what is new or changed.",
     "query": "Search the index.",
     "inspect": "Look into the index: figures, documents, chunks, terms, settings.",
+    "models": "Fetch, list and check the models that run here.",
 }
 EXAMPLES = """
 Examples:
@@ -69,35 +71,47 @@ class Command(TyperCommand):
         formatter.write(f"\n{(self.epilog or '').strip()}\n")
 
 
-class Commands(TyperGroup):
-    """The group of all commands, each built when asked for."""
+class _Group(TyperGroup):
+    """A group whose help and whose message for a name that is no command are ours."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        """Every command there is, in the order of the help."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        """The command of that name, its file imported now; None when there is none."""
-        return _build(cmd_name) if cmd_name in COMMANDS else None
+    def summaries(self) -> Mapping[str, str]:
+        """Each command with its line of help, in the order of the help."""
+        return {name: command.short_help or "" for name, command in self.commands.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, with our message for a name that is no command."""
-        name = args[0]
-        if name in COMMANDS or ctx.resilient_parsing or name.startswith("-"):
+        name, known = args[0], self.summaries()
+        if name in known or ctx.resilient_parsing or name.startswith("-"):
             return super().resolve_command(ctx, args)
         raise UsageError(
-            f"no such command: {shortened(name)}{did_you_mean(name, COMMANDS)}", f"commands: {', '.join(COMMANDS)}"
+            f"no such command: {shortened(name)}{did_you_mean(name, known)}", f"commands: {', '.join(known)}"
         )
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, then the options."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self.summaries().items()))
         _write_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
         """Write the examples without rewrapping them."""
         formatter.write(f"\n{(self.epilog or '').strip()}\n")
+
+
+class Commands(_Group):
+    """The group of all commands, each built when asked for."""
+
+    def summaries(self) -> Mapping[str, str]:
+        """Every command there is."""
+        return COMMANDS
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        """The command of that name, its file imported now; None when there is none."""
+        return _build(cmd_name) if cmd_name in COMMANDS else None
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
@@ -129,13 +143,24 @@ def _new_typer(**options: Any) -> typer.Typer:
 
 
 def _build(name: str) -> Any:
+    """The command of that file, or the group of its `COMMANDS`: name to (function, line of help, examples)."""
     from importlib import import_module
 
     module = import_module(f"ragcli.cli.{name}")
+    if commands := getattr(module, "COMMANDS", None):
+        return _build_group(name, commands, module.EXAMPLES)
     single = _new_typer(add_completion=False)
     kind = getattr(module, "COMMAND_CLASS", Command)
     single.command(name, cls=kind, epilog=module.EXAMPLES, short_help=COMMANDS[name])(module.command)
     return typer.main.get_command(single)
+
+
+def _build_group(name: str, commands: Mapping[str, tuple[Callable[..., int], str, str]], examples: str) -> Any:
+    group = _new_typer(name=name, cls=_Group, epilog=examples, help=COMMANDS[name], add_completion=False)
+    group.callback()(lambda: None)
+    for each, (function, summary, epilog) in commands.items():
+        group.command(each, cls=Command, epilog=epilog, short_help=summary)(function)
+    return typer.main.get_command(group)
 
 
 def build() -> Any:

@@ -15,8 +15,10 @@ import typer
 from ragcli.cli import streams
 
 if TYPE_CHECKING:
+    from ragcli.models.place import ModelPlace
     from ragcli.options import Settings
     from ragcli.pipeline import Pipeline
+    from ragcli.types import Listener
 
 Index = Annotated[
     str | None,
@@ -99,19 +101,28 @@ class Session(NamedTuple):
         """
         from ragcli.pipeline import Pipeline
 
-        return Pipeline.open(self.index_file, self.settings, explicit=self.explicit)
+        return Pipeline.open(self.index_file, self.settings, explicit=self.explicit, models=self.model_place)
+
+    def model_place(self, listen: Listener | None = None) -> ModelPlace:
+        """Where models are, and what becomes of a line about fetching one (a note) and of its progress.
+
+        Raises: ConfigError.
+        """
+        from ragcli.models.place import model_place
+        from ragcli.types import ignore_event
+
+        return model_place(self.settings, notify=self.common.note, listen=listen or ignore_event)
 
     def tokenizer(self) -> Path:
         """The file of the tokenizer, fetched when it is not here yet.
 
-        Raises: ModelMissing, ConfigError.
+        Raises: ModelMissing, RemoteError, ConfigError.
         """
-        from ragcli import config
         from ragcli.models import pull
+        from ragcli.models.catalogue import model
 
-        cache = config.models_folder(environ=os.environ, home=_home())
-        offline = config.offline(environ=os.environ)
-        return pull.ensure("cl100k_base", cache=cache, offline=offline, notify=self.common.note)
+        file = model("cl100k_base").files[0]
+        return pull.ensure("cl100k_base", self.model_place()) / file.name
 
 
 def begin(context: typer.Context, common: Common, flags: Mapping[str, object]) -> Session:
