@@ -1,0 +1,373 @@
+"""The one HTTP client: JSON to a remote service and back, with time-outs, retries and a pace. An owner of httpx2.
+
+A request that failed in passing (no connection, no answer in time, 408, 409, 425, 429, 5xx) is sent again. The pause
+doubles from try to try up to `LONGEST_PAUSE`, and half of it is random, so that many clients don't come back at once
+(Brooker, Exponential Backoff and Jitter, 2015, "equal jitter"). `Retry-After` (RFC 9110, 10.2.3: seconds or a date)
+goes first; a service that asks for more than `LONGEST_WAIT` is not waited for: that is an error at once. Redirects are
+errors too: a request that is sent on would carry its key and its texts to another host. Proxies (HTTP_PROXY,
+HTTPS_PROXY, ALL_PROXY, NO_PROXY) and certificates are as httpx2 has them.
+
+A secret (key, credentials or query of the URL) is in no message, repr or event: what a service says is cleaned of it
+before it is quoted. Streams nothing, and knows nothing of what the answers mean.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import weakref
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from ragcli.errors import RemoteError, UsageError, shortened
+from ragcli.types import Event, Listener, ignore_event
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+FIRST_PAUSE = 0.5  # seconds before the second try
+LONGEST_PAUSE = 30.0  # seconds between two tries, where the service names no time itself
+LONGEST_WAIT = 120.0  # seconds that a service may ask for; more is a matter of hours or days
+LONGEST_CONNECT = 10.0  # seconds to connect: a host that is there answers sooner, however slow its model is
+PASSING = frozenset({408, 409, 425, 429})  # and every 5xx
+QUOTED = 200  # bytes of an answer that a message quotes
+HIDDEN = "(hidden)"
+_SHORTEST_QUERY_SECRET = 8  # a shorter value of the query is a version or a switch
+
+
+class Clock(msgspec.Struct, frozen=True):
+    """Time and chance. `now` is monotonic, `wall` counts from 1970; both in seconds. `random` is in [0, 1).
+
+    `wait(event, seconds)` returns whether the event came before the seconds were over.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+    random: Callable[[], float] = random.random
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """A remote service. `name` is for people; paths are added to the path of `base_url`, before its query.
+
+    `key` is sent as a bearer token (RFC 6750); a base URL with user and password means basic authentication instead.
+    `hints`: what to do about a status; 0 stands for no answer at all. `is_final(status, body)`: whether a status that
+    may pass elsewhere will not pass here.
+    """
+
+    name: str
+    base_url: str
+    key: str | None = None
+    hints: Mapping[int, str] = {}
+    is_final: Callable[[int, str], bool] | None = None
+
+    def __repr__(self) -> str:
+        return f"Service({self.name!r})"
+
+    __str__ = __repr__
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """`timeout`: seconds to wait for each part of an answer. `retries`: tries after the first one."""
+
+    timeout: float = 60.0
+    retries: int = 5
+    requests_per_minute: float | None = None
+
+
+class StatusError(RemoteError):
+    """The service answered with an error. `status` is the HTTP status, `body` its answer, without secrets."""
+
+    def __init__(self, message: str, hint: str, *, status: int, body: str) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.body = body
+
+
+class _Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one try failed. `asked`: seconds that the service wants us to wait."""
+
+    reason: str
+    passing: bool
+    asked: float | None = None
+    status: int = 0  # 0 = no answer at all
+    body: str = ""
+
+
+class Pace:
+    """At most so many starts a minute: evenly spaced, so the limit holds in every window. For several threads."""
+
+    def __init__(self, per_minute: float | None, clock: Clock) -> None:
+        self._gap = 60.0 / per_minute if per_minute else 0.0
+        self._clock = clock
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def turn(self) -> float:
+        """The seconds until it is this caller's turn, who now has it."""
+        if not self._gap:
+            return 0.0
+        with self._lock:
+            now = self._clock.now()
+            start = max(now, self._next)
+            self._next = start + self._gap
+        return start - now
+
+
+class HttpClient:
+    """JSON in, JSON out. Connects at the first request; keeps its connections until `close` or its own end.
+
+    Ctrl-C passes through it at once. Where it runs in another thread, `close` is what ends its pauses.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        *,
+        clock: Clock = Clock(),  # noqa: B008 - frozen
+        listen: Listener = ignore_event,
+    ) -> None:
+        """Raises: UsageError: the base URL or the key can't be used."""
+        self._service = service
+        self._limits = limits
+        self._clock = clock
+        self._listen = listen
+        self._pace = Pace(limits.requests_per_minute, clock)
+        self._closed = threading.Event()
+        self._url = _checked_url(service)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"} | _authorization(service)
+        self._secrets = _secrets(service, self._url)
+
+    def __repr__(self) -> str:
+        return f"HttpClient({self._service!r})"
+
+    def post(self, path: str, body: object) -> Any:
+        """The decoded answer to POST `base_url`/`path` with `body` as JSON.
+
+        Raises:
+            StatusError: the service answered with an error (after all retries, where it may pass).
+            RemoteError: it can't be reached, or its answer is not JSON.
+        """
+        return self._exchange("POST", path, msgspec.json.encode(body))
+
+    def get(self, path: str) -> Any:
+        """The decoded answer to GET `base_url`/`path`. Raises: as `post`."""
+        return self._exchange("GET", path, b"")
+
+    def close(self) -> None:
+        """Ends the connections, and a pause of another thread, which gets a RemoteError. For good."""
+        self._closed.set()
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            client.close()
+
+    def quoted(self, text: str) -> str:
+        """What a service said as a message may quote it: without secrets, one line, short, nothing a terminal obeys."""
+        return _inert(self._cleaned(text))
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        import httpx2
+
+        timeout = httpx2.Timeout(self._limits.timeout, connect=min(self._limits.timeout, LONGEST_CONNECT))
+        verify = _verification(self._url.scheme)
+        try:
+            client = httpx2.Client(timeout=timeout, headers={"User-Agent": "ragcli"}, verify=verify)
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:  # SOCKS without socksio, or no URL
+            hint = "see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+            raise UsageError(f"{self._service.name}: the proxy can't be used ({type(error).__name__})", hint) from None
+        weakref.finalize(self, client.close)
+        return client
+
+    def _exchange(self, method: str, path: str, content: bytes) -> Any:
+        url = self._url._replace(path=f"{self._url.path.rstrip('/')}/{path}")
+        failure, tries = self._try(method, urlunsplit(url), content), 1
+        while isinstance(failure, _Failure):
+            pause = self._pause(failure, tries)
+            if pause is None:
+                raise self._error(f"{method} {_shown(url)}", failure, tries)
+            self._tell(failure, pause, tries)
+            self._wait(pause)
+            failure, tries = self._try(method, urlunsplit(url), content), tries + 1
+        return self._decoded(f"{method} {_shown(url)}", failure)
+
+    def _try(self, method: str, url: str, content: bytes) -> bytes | _Failure:
+        import httpx2
+
+        self._wait(self._pace.turn())
+        try:
+            response = self._client.request(method, url, content=content, headers=self._headers)
+        except httpx2.ConnectTimeout:
+            return _Failure(reason="no connection in time", passing=True)
+        except httpx2.TimeoutException:
+            return _Failure(reason=f"no answer within {self._limits.timeout:g} s", passing=True)
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            return self._unreachable(error)
+        if response.is_success:
+            return response.content
+        return self._refused(response)
+
+    def _wait(self, seconds: float) -> None:
+        if self._closed.is_set() or (seconds > 0 and self._clock.wait(self._closed, seconds)):
+            raise RemoteError(f"{self._service.name}: closed before the answer came")
+
+    def _unreachable(self, error: Exception) -> _Failure:
+        import httpx2
+
+        lasting = (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, httpx2.InvalidURL)
+        passing = not isinstance(error, lasting) and "CERTIFICATE_VERIFY_FAILED" not in str(error)
+        return _Failure(reason=f"no answer: {self.quoted(str(error)) or type(error).__name__}", passing=passing)
+
+    def _refused(self, response: httpx2.Response) -> _Failure:
+        status, body = response.status_code, self._cleaned(response.content.decode("utf-8", "replace"))
+        said, is_final = _inert(body), self._service.is_final
+        if response.is_redirect:
+            said = f"it redirects to {self.quoted(response.headers.get('location', '').partition('?')[0])}"
+        return _Failure(
+            reason=f"{status} {_phrase(status)}{': ' if said else ''}{said}",
+            passing=(status in PASSING or status >= 500) and not (is_final and is_final(status, body)),
+            asked=_asked(response.headers.get("retry-after"), self._clock.wall()),
+            status=status,
+            body=body,
+        )
+
+    def _pause(self, failure: _Failure, tries: int) -> float | None:
+        """Seconds until the next try; None = there is none."""
+        if not failure.passing or tries > self._limits.retries or (failure.asked or 0.0) > LONGEST_WAIT:
+            return None
+        longest = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 30), LONGEST_PAUSE)
+        return failure.asked or longest / 2 + self._clock.random() * longest / 2
+
+    def _tell(self, failure: _Failure, pause: float, tries: int) -> None:
+        detail = f"{failure.reason}; again in {pause:.1f} s (retry {tries} of {self._limits.retries})"
+        self._listen(Event(stage=f"waiting for {self._service.name}", detail=detail))
+
+    def _error(self, where: str, failure: _Failure, tries: int) -> RemoteError:
+        asked = f"; it asks to wait {failure.asked:.0f} s" if (failure.asked or 0.0) > LONGEST_WAIT else ""
+        tried = f" (tried {tries} times)" if tries > 1 else ""
+        message = f"{self._service.name}: {where}: {failure.reason}{asked}{tried}"
+        hint = self._service.hints.get(failure.status, "")
+        if not failure.status:
+            return RemoteError(message, hint)
+        return StatusError(message, hint, status=failure.status, body=failure.body)
+
+    def _decoded(self, where: str, content: bytes) -> Any:
+        try:
+            return msgspec.json.decode(content)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        try:
+            return json.loads(content)  # reads NaN and Infinity, which are no JSON but are sent as such
+        except (ValueError, RecursionError):
+            said = self.quoted(content.decode("utf-8", "replace"))
+        raise RemoteError(f"{self._service.name}: {where}: the answer is not JSON: {said or 'it is empty'}")
+
+    def _cleaned(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+def _verification(scheme: str) -> ssl.SSLContext | bool:
+    """How certificates are checked. Loading them takes 40 ms, and plain HTTP to a local service needs none."""
+    from urllib.request import getproxies
+
+    if scheme == "https" or any(proxy.startswith("https:") for proxy in getproxies().values()):
+        return True
+    import ssl
+
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: were TLS to be used, it would fail
+
+
+def _checked_url(service: Service) -> SplitResult:
+    """The base URL in parts, without credentials."""
+    url = service.base_url
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and url.isprintable()
+    except ValueError:
+        usable = False
+    if not usable or " " in url:
+        shown = shortened(repr(url.rpartition("@")[2].partition("?")[0]))
+        raise UsageError(f"{service.name}: the base URL must be http://HOST/PATH or https://HOST/PATH, not {shown}")
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")
+
+
+def _shown(url: SplitResult) -> str:
+    """The URL without credentials and query."""
+    return urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+
+
+def _credentials(base_url: str) -> str:
+    """`user:password` of the URL, or ""."""
+    parts = urlsplit(base_url)
+    return f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if "@" in parts.netloc else ""
+
+
+def _authorization(service: Service) -> dict[str, str]:
+    credentials, key = _credentials(service.base_url), service.key
+    if credentials and key:
+        raise UsageError(f"{service.name}: there is a key, and credentials in the base URL", "give one of them")
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise UsageError(f"{service.name}: the key holds a space, a line end or another character that no key has")
+    if credentials:
+        return {"Authorization": f"Basic {_base64(credentials)}"}
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def _secrets(service: Service, url: SplitResult) -> tuple[str, ...]:
+    """All that must not be shown, in the forms in which a service might send it back; the longest first."""
+    credentials = _credentials(service.base_url)
+    plain = {service.key or "", credentials.partition(":")[2]}
+    plain |= {value for _, value in parse_qsl(url.query) if len(value) >= _SHORTEST_QUERY_SECRET}
+    forms = {form for text in plain for form in (text, quote(text, safe=""), text.replace("/", "\\/"), _json(text))}
+    forms |= {_base64(text) for text in (credentials, *plain) if text}
+    return tuple(sorted(forms - {""}, key=lambda form: (-len(form), form)))
+
+
+def _json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _inert(text: str) -> str:
+    """The first `QUOTED` bytes of `text`, on one line, each character that is not to be seen as an escape."""
+    line = " ".join(text[: 8 * QUOTED].split())
+    start = line.encode("utf-8", "replace")[:QUOTED].decode("utf-8", "ignore")
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
+    return visible + ("…" if len(start) < len(line) or len(text) > 8 * QUOTED else "")
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "(no known status)"
+
+
+def _asked(header: str | None, wall: float) -> float | None:
+    """The seconds that `Retry-After` asks for, None where it asks for nothing that can be understood."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:12])
+    try:
+        return max(parsedate_to_datetime(text).timestamp() - wall, 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
