@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragcli.filters import matches
-from ragcli.options import ChunkingSettings, Condition, Settings
+from ragcli.options import ChunkingSettings, Condition
 from ragcli.store.sqlite import documents, schema, tags
 from ragcli.store.sqlite.eligible import eligible, kinds, sqlite_glob
 from ragcli.types import MetadataValue
@@ -123,7 +123,7 @@ def test_chunks_are_spans_of_their_document(tmp_path: Path) -> None:
     text = "\n".join("".join(chance.choice("abcé日🦊 ") for _ in range(chance.randrange(200))) for _ in range(1500))
     assert len(text) > 3 * documents.BLOCK
     index = tmp_path / "i.db"
-    small = Settings(chunking=ChunkingSettings(size=300, overlap=40))
+    small = indexes.keywords(chunking=ChunkingSettings(size=300, overlap=40))
     indexes.take_in(index, indexes.write(tmp_path / "docs", {"a.txt": text, "b.txt": "x"}), settings=small)
     with closing(schema.open_reader(index)) as db:
         stored = documents.document(db, "a.txt")

@@ -199,7 +199,7 @@ def test_a_moved_project_keeps_working(tmp_path: Path) -> None:
 def test_the_index_keeps_its_own_settings(tmp_path: Path) -> None:
     docs = indexes.write(tmp_path / "docs", {"a.md": "running\n"})
     index = tmp_path / "i.db"
-    built = Settings(
+    built = indexes.keywords(
         index=IndexSettings(collection="mine"),
         chunking=ChunkingSettings(size=500, overlap=50),
         analyzer=AnalyzerSettings(stemmer="english"),
@@ -236,7 +236,7 @@ def test_other_settings_are_refused(
 @pytest.mark.spec("I36")
 def test_a_default_that_was_asked_for_counts_as_asked(tmp_path: Path) -> None:
     index = tmp_path / "i.db"
-    built = Settings(chunking=ChunkingSettings(size=500, overlap=50))
+    built = indexes.keywords(chunking=ChunkingSettings(size=500, overlap=50))
     indexes.take_in(index, indexes.write(tmp_path / "docs", {"a.md": "x\n"}), settings=built)
     with closing(schema.open_reader(index)) as db:
         with pytest.raises(IndexMismatch, match=r"chunking\.size = 1600"):
@@ -274,7 +274,7 @@ def test_a_full_disk_is_one_line_and_the_index_stays(index: Path, monkeypatch: p
 
 def test_reset_starts_over(index: Path, tmp_path: Path) -> None:
     other = indexes.write(tmp_path / "other", {"z.md": "zulu\n"})
-    report = indexes.take_in(index, other, reset=True, settings=Settings(chunking=ChunkingSettings(size=300)))
+    report = indexes.take_in(index, other, reset=True, settings=indexes.keywords(chunking=ChunkingSettings(size=300)))
     assert report.added == 1
     assert indexes.ids(index) == ["z.md"]
 

@@ -29,10 +29,28 @@ COUNTED = (
         "SELECT count(*) FROM documents WHERE id >= (SELECT value FROM meta WHERE key = 'next_document')",
     ),
 )
+COUNTED_VECTORS = (
+    ("vectors of no chunk", "SELECT count(*) FROM vectors WHERE chunk NOT IN (SELECT id FROM chunks)"),
+    (
+        "documents that wait for vectors and are not there",
+        "SELECT count(*) FROM unembedded WHERE document NOT IN (SELECT id FROM documents)",
+    ),
+    (
+        "chunks without a vector whose document does not wait for any",
+        "SELECT count(*) FROM chunks WHERE (SELECT value FROM meta WHERE key = 'embedder') IS NOT NULL "
+        "AND document NOT IN (SELECT document FROM unembedded) AND id NOT IN (SELECT chunk FROM vectors)",
+    ),
+    (
+        "vectors that are not of the embedder's dimension",
+        "SELECT count(*) FROM vectors WHERE length(vector) IS NOT 2 * "
+        "(SELECT json_extract(value, '$.dimension') FROM meta WHERE key = 'embedder')",
+    ),
+)
 COUNTERS = (
     ("chunk_count", "SELECT count(*) FROM chunks"),
     ("chunk_count", "SELECT ifnull(sum(chunk_count), 0) FROM documents"),
     ("term_count", "SELECT ifnull(sum(length), 0) FROM chunks"),
+    ("vector_count", "SELECT count(*) FROM vectors"),
 )
 
 
@@ -54,7 +72,7 @@ def check(db: sqlite3.Connection) -> list[str]:
 
 
 def _counted(db: sqlite3.Connection) -> Iterator[str]:
-    for what, query in COUNTED:
+    for what, query in (*COUNTED, *COUNTED_VECTORS):
         (number,) = db.execute(query).fetchone()
         if number:
             yield f"{number} {what}"

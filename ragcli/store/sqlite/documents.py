@@ -20,6 +20,7 @@ import msgspec
 
 from ragcli.store.sqlite import tags
 from ragcli.store.sqlite.schema import base_folder, transaction
+from ragcli.store.sqlite.vectors import Pending, VectorWriter, digest, input_of
 from ragcli.types import Chunk, DocumentLine, MetadataValue, Problem, Source
 
 if TYPE_CHECKING:
@@ -287,6 +288,8 @@ class Batch:
         self._chunks: list[tuple[object, ...]] = []
         self._tags: list[tuple[object, ...]] = []
         self._refused: list[tuple[int, NewDocument]] = []
+        self._unembedded: list[int] = []
+        self.vectors = VectorWriter(db)
         self._segments: list[tuple[int, Segment]] = []
 
     def put_source(self, source: Source, **columns: object) -> int:
@@ -322,6 +325,8 @@ class Batch:
         self._chunks += [(id_, number, *row) for id_, row in enumerate(document.chunks, first_chunk)]
         if document.tags:
             self._tags += [(*row, number) for row in document.tags]
+        if document.chunks and self.vectors.expects:
+            self._unembedded.append(number)
         self.counts["chunk_count"] += len(document.chunks)
         self.counts["term_count"] += sum([row[LENGTH] for row in document.chunks])
         return number
@@ -337,7 +342,8 @@ class Batch:
         many("INSERT INTO text_blocks VALUES (?, ?)", self._blocks)
         many(f"INSERT INTO chunks VALUES ({','.join('?' * 14)})", self._chunks)  # noqa: S608
         many("INSERT INTO metadata VALUES (?, ?, ?, ?)", self._tags)
-        for queue in (self._documents, self._blocks, self._chunks, self._tags):
+        self.vectors.await_(self._unembedded)
+        for queue in (self._documents, self._blocks, self._chunks, self._tags, self._unembedded):
             queue.clear()
         self._segments += segments
 
@@ -349,6 +355,7 @@ class Batch:
             postings.write(self.db, self._segments)
         for first, document in self._refused:
             self._take_out(self._terms_of(document.title, document.text, document.chunks, first))
+        self.vectors.end()
         self.db.executemany("UPDATE meta SET value = ?2 WHERE key = ?1", self.counts.items())
         self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
 
@@ -401,6 +408,7 @@ class Batch:
         rows = [(*row, number) for row in tags.rows(tags.decode(metadata))]
         statement = "DELETE FROM metadata WHERE key = ? AND kind = ? AND value = ? AND document = ?"
         self.db.executemany(statement, rows)
+        self.vectors.retire(number, *span)
         execute("DELETE FROM chunks WHERE id BETWEEN ? AND ?", span)
         execute("DELETE FROM text_blocks WHERE id BETWEEN ? AND ?", (number * BLOCKS, number * BLOCKS + BLOCKS - 1))
         execute("DELETE FROM documents WHERE id = ?", (number,))
@@ -491,6 +499,24 @@ def text_of(db: sqlite3.Connection, document: int) -> str:
     return "".join(
         [row[0] for row in db.execute("SELECT text FROM text_blocks WHERE id BETWEEN ? AND ? ORDER BY id", span)]
     )
+
+
+def without_vectors(db: sqlite3.Connection, document: int) -> Iterator[Pending]:
+    """The chunks of a document that wait for their vectors, in their order, as they are to be embedded."""
+    row = db.execute("SELECT title, first_chunk, chunk_count FROM documents WHERE id = ?", (document,)).fetchone()
+    if row is None:  # deleted since it was seen to wait
+        return
+    title, first, count = row
+    rows = db.execute(_WITHOUT_VECTORS, (first, first + count - 1)).fetchall()
+    for chunk, start, end, context in rows:
+        text = input_of(context_of(title, context), span_of(db, document, start, end))
+        yield Pending(chunk, document, text, digest(text))
+
+
+_WITHOUT_VECTORS = """
+SELECT id, start, "end", context FROM chunks
+WHERE id BETWEEN ?1 AND ?2 AND id NOT IN (SELECT chunk FROM vectors WHERE chunk BETWEEN ?1 AND ?2) ORDER BY id
+"""
 
 
 class StoredDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,6 +45,8 @@ class Inspector:
                 deleted_chunks=self._one("SELECT coalesce(sum(length(ids)), 0) / 2 FROM deleted"),
                 bytes=os.stat(self._store.path).st_size,  # noqa: PTH116
                 generation=int(str(meta.get("generation", 0))),
+                vectors=self._store.vector_count(),
+                embedder=self._store.card(),
                 roots=self._roots(),
                 formats=dict(
                     self._db.execute("SELECT format, count(*) FROM documents GROUP BY format ORDER BY format")

@@ -18,7 +18,7 @@ from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing
 from ragcli.options import AnalyzerSettings, ChunkingSettings, Settings
 
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
-VERSION = 1
+VERSION = 2  # 1: keywords only; 2: vectors
 PAGE_SIZE = 8192
 SLACK = 0.1  # the share of free pages that may stay: the next ingest fills them
 BUSY_SECONDS = 10.0
@@ -236,17 +236,18 @@ def _stamp(db: sqlite3.Connection) -> None:
 
 def create_tables(db: sqlite3.Connection) -> None:
     """Every table that is not there yet, and the counters at their start; inside the caller's transaction."""
-    from ragcli.store.sqlite import segments  # not on the way of a query
+    from ragcli.store.sqlite import segments, vectors  # not on the way of a query
 
     for statement in SCHEMA.split(";\n"):
         db.execute(statement)
-    for statement in segments.TABLES:
-        db.execute(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
-    db.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", COUNTERS.items())
+    for statement in (*segments.TABLES, *vectors.TABLES):
+        kind = "INDEX" if statement.startswith("CREATE INDEX") else "TABLE"
+        db.execute(statement.replace(f"CREATE {kind} ", f"CREATE {kind} IF NOT EXISTS ", 1))
+    db.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", {**COUNTERS, **vectors.COUNTERS}.items())
 
 
 # What brings an index from the version before to this one. Version 0 has what tables it has, and keeps their rows.
-STEPS: Mapping[int, Step] = {1: create_tables}
+STEPS: Mapping[int, Step] = {1: create_tables, 2: create_tables}
 
 
 def migrate(db: sqlite3.Connection, version: int, steps: Mapping[int, Step] = STEPS) -> None:
@@ -327,7 +328,9 @@ def wipe(path: str | os.PathLike[str]) -> None:
     if not _may_be_wiped(place):
         raise IndexCorrupt(f"{place} is no ragcli index: not removed", "remove it yourself, or name another --index")
     # The log goes first: left behind, it would be replayed into the next index of this name.
-    for name in (f"{place}-wal", f"{place}-shm", str(place)):
+    from ragcli.store.sqlite.vectors import side_file
+
+    for name in (f"{place}-wal", f"{place}-shm", side_file(place), str(place)):
         Path(name).unlink(missing_ok=True)
 
 
@@ -378,7 +381,7 @@ def is_new(db: sqlite3.Connection) -> bool:
 
 
 def remember(db: sqlite3.Connection, settings: Settings, *, now: str, by: str) -> None:
-    """Write into a new index what it is built with; inside the caller's transaction."""
+    """Write into a new index what it is built with, but for its embedder; inside the caller's transaction."""
     set_meta(
         db,
         collection=settings.index.collection,

@@ -96,6 +96,14 @@ class KeywordIndex:
         search = Search(lists, scorer, k, Admission(state.dead, allowed))
         return self._best(self._candidates(ordered, search), scorer, k)
 
+    def scores(self, terms: Sequence[str], chunks: Sequence[int], bm25: Bm25Settings | None = None) -> list[Scored]:
+        """The true scores of given chunks, in their order; 0.0 of those that hold none of the terms."""
+        state, chosen = self._state(), bm25 or Bm25Settings()
+        known = [term for term in self.look_up(terms, chosen) if term.df] if state.average else []
+        if not known:
+            return [Scored(chunk, 0.0, {}) for chunk in chunks]
+        return Scorer(self._db, known, Lists(self._db), chosen, state.average)(chunks)
+
     def look_up(self, terms: Sequence[str], bm25: Bm25Settings | None = None) -> list[Term]:
         """The distinct terms in the order of their first mention, with what the index knows of them."""
         counts = Counter(terms)
@@ -148,15 +156,17 @@ class KeywordIndex:
         """The first k in the final order. All that share the k-th score take part in the draw."""
         if len(scored) > k:
             scored = [hit for hit in scored if hit.score >= scored[k - 1].score]
-        names = dict(self._names([hit.chunk for hit in scored]))
+        names = self.names([hit.chunk for hit in scored])
         return sorted(scored, key=lambda hit: (-hit.score, *names[hit.chunk]))[:k]
 
-    def _names(self, chunks: Sequence[int]) -> Iterable[tuple[int, tuple[str, int]]]:
+    def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Chunk ids as (document id, chunk index)."""
         query = (
             'SELECT chunks.id, document_id, "index" FROM chunks JOIN documents ON documents.id = document '
             "WHERE chunks.id IN (SELECT value FROM json_each(?))"
         )
-        return ((chunk, (document, index)) for chunk, document, index in self._db.execute(query, (dumps(chunks),)))
+        rows = self._db.execute(query, (dumps(chunks),))
+        return {chunk: (document, index) for chunk, document, index in rows}
 
 
 class _Built(msgspec.Struct, frozen=True):

@@ -6,13 +6,20 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragcli.options import Bm25Settings, Condition, Settings
-from ragcli.store.sqlite import documents, schema
+from ragcli.store.sqlite import documents, schema, vectors
 from ragcli.store.sqlite.scoring import Scored
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.text import Analyzer
-from ragcli.types import Chunk
+from ragcli.types import Chunk, EmbedderCard
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragcli.store.sqlite.dense import DenseIndex, DenseScored
 
 
 class SqliteStore:
@@ -24,6 +31,7 @@ class SqliteStore:
         self.settings = settings  # as the index was built
         self._analyzer = Analyzer(settings.analyzer)
         self._keyword = KeywordIndex(db)
+        self._dense: DenseIndex | None = None
 
     @classmethod
     def open(cls, path: Path, settings: Settings, explicit: Collection[str] | None = None) -> SqliteStore:
@@ -69,6 +77,52 @@ class SqliteStore:
         from ragcli.store.sqlite.eligible import eligible
 
         return self._keyword.search(terms, k, bm25, eligible(self.db, conditions))
+
+    def keyword_scores(self, terms: Sequence[str], chunks: Sequence[int], bm25: Bm25Settings) -> list[Scored]:
+        """The BM25 scores of given chunks, in their order; 0.0 of those that hold none of the terms."""
+        return self._keyword.scores(terms, chunks, bm25)
+
+    def card(self) -> EmbedderCard | None:
+        """The embedder that the index was built with; None = keywords only."""
+        return vectors.card(self.db)
+
+    def without_vectors(self) -> int:
+        """How many chunks wait for their vectors."""
+        return vectors.missing(self.db) if self.card() else 0
+
+    def vector_count(self) -> int:
+        """How many chunks dense search can find."""
+        return vectors.count(self.db)
+
+    def nearest(
+        self,
+        query: NDArray[np.float32],
+        k: int,
+        *,
+        conditions: Sequence[Condition] = (),
+        exact: bool = False,
+        floor: float | None = None,
+    ) -> list[DenseScored]:
+        """The best `k` chunks by cosine with `query` among those that meet all `conditions`; none below `floor`."""
+        from ragcli.store.sqlite.eligible import eligible
+
+        allowed = eligible(self.db, conditions) if conditions else None
+        return self._vectors(query).search(query, k, allowed=allowed, exact=exact, floor=floor)
+
+    def cosines(self, query: NDArray[np.float32], chunks: Sequence[int]) -> dict[int, float]:
+        """The cosines of given chunks with `query`; those without a vector are left out."""
+        return self._vectors(query).scores(query, chunks)
+
+    def _vectors(self, query: NDArray[np.float32]) -> DenseIndex:
+        if self._dense is None:
+            from ragcli.store.sqlite.dense import DenseIndex
+
+            self._dense = DenseIndex(self.db, self.path, len(query))
+        return self._dense
+
+    def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Chunk ids as (document id, chunk index): what orders equal scores."""
+        return self._keyword.names(chunks)
 
     def fetch(self, chunks: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by their ids, whole."""
