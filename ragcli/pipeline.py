@@ -6,23 +6,44 @@ contradict the result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ragcli.errors import UsageError
-from ragcli.options import RetrievalOptions, Settings
+import msgspec
+
+from ragcli.arms import Arm, DenseArm, KeywordArm, Scores
+from ragcli.errors import IndexMismatch, IndexUnusable, RagcliError, UsageError
+from ragcli.models import guard
+from ragcli.options import Mode, RetrievalOptions, Settings
 from ragcli.store.sqlite.store import SqliteStore
-from ragcli.types import ArmScore, Drop, Event, Hit, Listener, Ranking, Result, Stage, Step, Trace, ignore_event
+from ragcli.types import (
+    ArmScore,
+    Chunk,
+    Drop,
+    Embedder,
+    Event,
+    Hit,
+    Listener,
+    Ranking,
+    Result,
+    Stage,
+    Step,
+    Trace,
+    ignore_event,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from ragcli.models.place import ModelPlace
     from ragcli.store.sqlite.inspect import Inspector
 
 NAMED = 10  # unknown terms that a note lists
+ADD_VECTORS = "add them: ragcli ingest --re-embed"
+NO_WORD = "no document that meets the filters holds any of the query's terms"
 DEEPEST = 1000  # candidates that are looked at, at most, to fill a page that a stage has thinned out
 
 
@@ -36,9 +57,18 @@ class Pipeline:
                 print(hit.score, hit.chunk.path, hit.chunk.start_line)
     """
 
-    def __init__(self, store: SqliteStore, settings: Settings, listen: Listener = ignore_event) -> None:
-        self._store = store
-        self._listen = listen
+    def __init__(
+        self,
+        store: SqliteStore,
+        settings: Settings,
+        *,
+        explicit: Collection[str] | None = None,
+        listen: Listener = ignore_event,
+        models: Callable[[], ModelPlace] | None = None,
+    ) -> None:
+        self._store, self._explicit = store, explicit
+        self._listen, self._models = listen, models
+        self._embedder: Embedder | None = None
         self.settings = settings
 
     @classmethod
@@ -49,15 +79,17 @@ class Pipeline:
         *,
         explicit: Collection[str] | None = None,
         listen: Listener = ignore_event,
+        models: Callable[[], ModelPlace] | None = None,
     ) -> Pipeline:
         """The index at `index`. `explicit`: the dotted settings that the user chose, which it must have been built
-        with (None: those that differ from the built-in defaults); for the others it keeps its own.
+        with (None: those that differ from the built-in defaults); for the others it keeps its own. `models` tells where
+        models are kept, by default as the environment says.
 
         Raises: IndexMissing, IndexCorrupt, IndexMismatch, IndexLocked.
         """
         chosen = settings or Settings()
         store = SqliteStore.open(index, chosen, explicit)
-        return cls(store, store.settings, listen)
+        return cls(store, store.settings, explicit=explicit, listen=listen, models=models)
 
     def __enter__(self) -> Pipeline:
         return self
@@ -66,8 +98,10 @@ class Pipeline:
         self.close()
 
     def close(self) -> None:
-        """Give the index back."""
+        """Give the index and the models back."""
         self._store.close()
+        if self._embedder is not None:
+            self._embedder.close()
 
     @property
     def inspector(self) -> Inspector:
@@ -79,19 +113,76 @@ class Pipeline:
     def retrieve(self, query: str, options: RetrievalOptions | None = None) -> Result:
         """The best hits for `query`, with the record of how they came about.
 
-        Raises: UsageError for a blank query, OptionError, ExpressionError; IndexCorrupt.
+        An index without vectors serves the mode "hybrid" by keywords alone, and the result's mode says so.
+        Raises: UsageError for a blank query, OptionError, ExpressionError; IndexMismatch when vectors are asked for
+        that the index has not; IndexCorrupt; in mode "vector" ModelMissing, RemoteError.
         """
         if not query.strip():
             raise UsageError("the query is empty", "give at least one word")
         chosen = options or self.settings.retrieval
         stages = _stages(chosen)
         with self._store.snapshot():
-            retrieval = _Retrieval(self._store, query, chosen, self.settings, self._listen)
+            mode, warnings = self._mode(chosen)
+            call = _Call(self._store, query, self._store.terms(query), chosen, self.settings, mode)
+            retrieval = _Retrieval(call, self._arms(call, warnings), self._listen)
             ranking = retrieval.run(stages)
             notes = retrieval.notes(ranking)
         return Result(
-            query=query, mode=chosen.mode, ranking=ranking, trace=Trace(query, tuple(retrieval.steps)), notes=notes
-        )
+            query=query, mode=mode, ranking=ranking, trace=Trace(query, tuple(retrieval.steps)), notes=notes,
+            warnings=(*warnings, *(warning for step in retrieval.steps for warning in step.warnings)),
+        )  # fmt: skip
+
+    def _mode(self, options: RetrievalOptions) -> tuple[Mode, list[str]]:
+        """The mode that the index can serve, and what there is to say when it is another than was asked for."""
+        if options.mode == "keyword":
+            return "keyword", []
+        is_off = self.settings.models.embedder == guard.NONE
+        if self._store.card() is not None and not is_off:
+            return options.mode, []
+        reason = "models.embedder is none" if is_off else "the index has no vectors"
+        if options.mode == "vector":
+            raise IndexMismatch(f"{reason}: dense search has nothing to compare", ADD_VECTORS)
+        asked = self._explicit is not None and {"retrieval.mode", "models.embedder"} & set(self._explicit)
+        return "keyword", [f"{reason}: searched by keywords alone; {ADD_VECTORS}"] if asked and not is_off else []
+
+    def _arms(self, call: _Call, warnings: list[str]) -> list[Arm]:
+        """The arms that the call runs; those of weight 0 do not."""
+        fusion, arms = self.settings.fusion, list[Arm]()
+        if call.mode == "vector" or (call.mode == "hybrid" and fusion.weight("dense") > 0):
+            arms += self._dense(call, warnings)
+        if call.mode == "keyword" or (call.mode == "hybrid" and (fusion.weight("bm25") > 0 or not arms)):
+            arms.insert(0, KeywordArm(self._store, call.terms, call.options, self.settings.bm25))
+        return arms
+
+    def _dense(self, call: _Call, warnings: list[str]) -> list[Arm]:
+        """The dense arm, begun; none when the model can't be had and keywords can serve the call."""
+        try:
+            embedder = self._opened()
+        except RagcliError as error:
+            if call.mode == "vector" or isinstance(error, IndexUnusable | UsageError):
+                raise
+            warnings.append(f"searched by keywords alone: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+            return []
+        if missing := self._store.without_vectors():
+            warnings.append(
+                f"{missing:,} of {self._store.size():,} chunks have no vector yet, and dense search can't find them: "
+                "ragcli ingest completes them"
+            )
+        return [DenseArm(self._store, embedder, call.query, call.options)]
+
+    def _opened(self) -> Embedder:
+        """The embedder of the index. Raises: IndexMismatch, ModelMissing, RemoteError."""
+        if self._embedder is None:
+            from ragcli.models.embedder import open_embedder
+            from ragcli.models.place import model_place
+
+            card = self._store.card()
+            assert card is not None
+            settings = guard.adopted(self.settings, card, self._explicit)
+            opened = open_embedder(settings, self._models() if self._models else model_place(settings), card)
+            guard.check(card, opened.card)
+            self._embedder = opened
+        return self._embedder
 
 
 def _stages(options: RetrievalOptions) -> list[tuple[str, Stage]]:
@@ -112,6 +203,17 @@ def _stages(options: RetrievalOptions) -> list[tuple[str, Stage]]:
     return stages
 
 
+class _Call(msgspec.Struct, frozen=True):
+    """What one retrieval was asked, and in which mode it is served."""
+
+    store: SqliteStore
+    query: str
+    terms: list[str]
+    options: RetrievalOptions
+    settings: Settings
+    mode: Mode
+
+
 class _Clock:
     """What a stage may ask for (types.Corpus)."""
 
@@ -120,22 +222,21 @@ class _Clock:
 
 
 class _Retrieval:
-    """One call: the arm, the stages after it, and the steps that they leave."""
+    """One call: the arms, their fusion, the stages after it, and the steps that they leave."""
 
-    def __init__(
-        self, store: SqliteStore, query: str, options: RetrievalOptions, settings: Settings, listen: Listener
-    ) -> None:
-        self._store, self._query, self._options, self._settings = store, query, options, settings
-        self._listen = listen
-        self._terms = store.terms(query)
+    def __init__(self, call: _Call, arms: Sequence[Arm], listen: Listener) -> None:
+        self._call, self._arms, self._listen = call, list(arms), listen
+        self._store, self._query, self._options = call.store, call.query, call.options
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._looked_at = 0
         self.steps: list[Step] = []
 
     def run(self, stages: Sequence[tuple[str, Stage]]) -> Ranking:
-        """The ranking after all stages. When they leave less than a page, the arm is asked for more candidates."""
+        """The ranking after all stages. When they leave less than a page, the arms are asked for more candidates."""
         wanted = self._options.candidates if stages else self._options.top_k
         while True:
             self.steps = []
-            found = self._keyword(wanted)
+            found = self._candidates(wanted)
             ranking = found
             for name, stage in stages:
                 ranking = self._stage(name, stage, ranking)
@@ -144,29 +245,79 @@ class _Retrieval:
                 return self._with_stale(ranking)
             wanted = min(wanted * 4, max(DEEPEST, self._options.candidates))
 
-    def _keyword(self, k: int) -> Ranking:
-        """The BM25 arm: terms, scores, passages."""
+    def _candidates(self, wanted: int) -> Ranking:
+        """The best `wanted` chunks as hits."""
         self._listen(Event(stage="retrieving"))
-        started = perf_counter()
-        scored = self._store.keyword(self._terms, k, self._settings.bm25, self._options.metadata_filter)
-        chunks = self._store.fetch([hit.chunk for hit in scored])
-        names = list(dict.fromkeys(self._terms))
-        hits = tuple(
+        fusion = self._call.settings.fusion
+        depth = max(wanted, self._options.candidates, fusion.depth) if self._call.mode == "hybrid" else wanted
+        found = {arm.name: best for arm in list(self._arms) if (best := self._best(arm, depth)) is not None}
+        hits = self._fused(found, wanted) if self._call.mode == "hybrid" else self._alone(found, wanted)
+        self._looked_at = len(hits)
+        return Ranking(tuple(hits))
+
+    def _best(self, arm: Arm, k: int) -> Scores | None:
+        """What the arm finds; None when it fails and others can serve the call (spec R8)."""
+        started, before = perf_counter(), len(arm.steps)
+        try:
+            found = arm.best(k)
+        except RagcliError as error:
+            if isinstance(error, IndexUnusable | UsageError) or len(self._arms) == 1:
+                raise
+            self._arms.remove(arm)
+            others = " and ".join(one.name for one in self._arms)
+            warning = f"the {arm.name} arm failed, {others} alone ranked this: {error.message}"
+            self.steps.append(Step(arm.name, arm.size, 0, perf_counter() - started, {}, (warning,)))
+            return None
+        seconds = perf_counter() - started - sum(step.seconds for step in arm.steps[before:])
+        self.steps += arm.steps[before:]
+        options = {"k": k, **arm.options()}
+        self.steps.append(Step(arm.name, arm.size, len(found), seconds, options, tuple(arm.warnings)))
+        return found
+
+    def _alone(self, found: Mapping[str, Scores], wanted: int) -> list[Hit]:
+        """Of one arm: its own ranking, its own scores."""
+        (arm,) = self._arms
+        best = found[arm.name][:wanted]
+        chunks = self._fetched([chunk for chunk, _ in best])
+        return [
             Hit(
-                chunk=chunks[hit.chunk],
-                score=hit.score,
-                score_kind="bm25",
-                arms={"bm25": ArmScore(rank, hit.score)},
-                terms=hit.parts,
+                chunk=chunks[number], score=score, score_kind=arm.kind,
+                arms={arm.name: ArmScore(rank, score, score)}, terms=arm.parts(number),
             )
-            for rank, hit in enumerate(scored, 1)
-        )
-        self._numbers = {
-            (hit.chunk.document_id, hit.chunk.index): one.chunk for hit, one in zip(hits, scored, strict=True)
-        }
-        options = {"k": k, "k1": self._settings.bm25.k1, "b": self._settings.bm25.b, "terms": tuple(names)}
-        self.steps.append(Step("bm25", self._store.size(), len(hits), perf_counter() - started, options))
-        return Ranking(hits)
+            for rank, (number, score) in enumerate(best, 1)
+        ]  # fmt: skip
+
+    def _fused(self, found: Mapping[str, Scores], wanted: int) -> list[Hit]:
+        """Of several: every candidate gets its true score from each of them (spec R6)."""
+        from ragcli import fuse
+
+        started, settings = perf_counter(), self._call.settings.fusion
+        union = sorted({chunk for best in found.values() for chunk, _ in best})
+        ranked = [
+            fuse.Arm(
+                arm.name,
+                {chunk: rank for rank, (chunk, _) in enumerate(found[arm.name], 1)},
+                arm.scores(union) if settings.method != "rrf" else dict(found[arm.name]),
+            )
+            for arm in self._arms
+        ]
+        best = fuse.fuse(ranked, settings, self._store.names(union))[:wanted]
+        options = fuse.trace_options([arm.name for arm in self._arms], settings)
+        self.steps.append(Step(fuse.STAGE, len(union), len(best), perf_counter() - started, options))
+        chunks = self._fetched([one.chunk for one in best])
+        terms = {arm.name: arm for arm in self._arms}.get("bm25")
+        return [
+            Hit(
+                chunk=chunks[one.chunk], score=one.score, score_kind=settings.method, arms=one.arms,
+                terms=terms.parts(one.chunk) if terms else {}, normalized=one.normalized,
+            )
+            for one in best
+        ]  # fmt: skip
+
+    def _fetched(self, numbers: Sequence[int]) -> Mapping[int, Chunk]:
+        chunks = self._store.fetch(numbers)
+        self._numbers = {(chunk.document_id, chunk.index): number for number, chunk in chunks.items()}
+        return chunks
 
     def _stage(self, name: str, stage: Stage, ranking: Ranking) -> Ranking:
         self._listen(Event(stage=name))
@@ -188,32 +339,45 @@ class _Retrieval:
         return Ranking(tuple(hits), ranking.dropped)
 
     def notes(self, ranking: Ranking) -> tuple[str, ...]:
-        """Why there is nothing, or less than a page where a condition cut."""
+        """Why there is nothing, or less than a page where a condition cut; and where words had no part in it."""
         if not ranking.hits and not ranking.dropped:
             return tuple(self._why_nothing())
         short = len(ranking.hits) < self._options.top_k
-        looked_at = self.steps[0].given
+        looked_at = self._looked_at
         if short and ranking.dropped and looked_at >= DEEPEST:
             return (f"only the best {looked_at} candidates were looked at; {_counted(ranking.dropped)}",)
         if short and not ranking.hits:
             return (_counted(ranking.dropped),)
-        return ()
+        return tuple(self._without_words())
+
+    def _without_words(self) -> list[str]:
+        """That a hybrid ranking is by meaning alone, since no term of the query is in the index."""
+        if self._call.mode != "hybrid" or any(step.stage == "bm25" and step.given for step in self.steps):
+            return []
+        if all(arm.name != "bm25" for arm in self._arms):
+            return []
+        return [f"ranked by meaning alone: {self._unknown() or 'no chunk that may be found holds a word of the query'}"]
 
     def _why_nothing(self) -> list[str]:
         if not self._store.size():
             return ["the index holds no chunks"]
-        if not self._terms:
-            return ["the query has no terms: no letters or digits that are not stop words"]
         conditions = self._options.metadata_filter
         if conditions and not self._store.admitted(conditions):
             return self._why_nothing_admitted() or ["no document meets all filters"]
-        terms = list(dict.fromkeys(self._terms))
+        reasons = [] if self._call.mode == "vector" else [self._unknown() or NO_WORD]
+        if self._call.mode != "keyword":
+            reasons.append(f"no chunk has a cosine of retrieval.min_score = {self._options.min_score:g} or more")
+        return reasons
+
+    def _unknown(self) -> str:
+        """What there is to say of terms that are not in the index; "" when all are."""
+        if not self._call.terms:
+            return "the query has no terms: no letters or digits that are not stop words"
+        terms = list(dict.fromkeys(self._call.terms))
         known = self._store.known(terms)
         unknown = [term for term in terms if term not in known]
-        if unknown:
-            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-            return [f"not in the index: {', '.join(_short(term) for term in unknown[:NAMED])}{more}"]
-        return ["no document that meets the filters holds any of the query's terms"]
+        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        return f"not in the index: {', '.join(_short(term) for term in unknown[:NAMED])}{more}" if unknown else ""
 
     def _why_nothing_admitted(self) -> list[str]:
         from ragcli.filters import explain_mismatch

@@ -22,7 +22,7 @@ SCRIPT = """
 import sys
 from contextlib import closing
 from ragcli.ingest import commit, ingest_paths, prepare, run, workers
-from ragcli.options import IngestSettings, Settings
+from ragcli.options import IngestSettings, ModelsSettings, Settings
 from ragcli.store.sqlite import schema
 from ragcli.types import IngestOptions
 from ragcli.read import load
@@ -38,7 +38,7 @@ def count(event):
         print(db.execute("SELECT count(*) FROM documents").fetchone()[0], flush=True)
 
 print("begin", flush=True)
-settings = Settings(ingest=IngestSettings(workers=workers))
+settings = Settings(ingest=IngestSettings(workers=workers), models=ModelsSettings(embedder="none"))
 ingest_paths([corpus], settings, index, IngestOptions(prune=prune), listen=count)
 print("end", flush=True)
 """

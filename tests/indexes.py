@@ -9,20 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from ragcli.ingest import ingest_paths
-from ragcli.options import Bm25Settings, Settings
+from ragcli.options import Bm25Settings, ModelsSettings, Settings
 from ragcli.store.sqlite import documents, schema, tags
 from ragcli.store.sqlite.check import check
 from ragcli.store.sqlite.store import SqliteStore
 from ragcli.types import IngestOptions, IngestReport
 
-DEFAULTS = Settings()
+
+def keywords(**sections: Any) -> Settings:
+    """Settings of a test that is not about vectors: none are made."""
+    return Settings(models=ModelsSettings(embedder="none"), **sections)
+
+
+KEYWORDS = keywords()
 
 
 def index_of(folder: Path) -> Path:
     return folder / ".ragcli" / "index.db"
 
 
-def take_in(index: Path, *paths: Path | str, settings: Settings = DEFAULTS, **options: Any) -> IngestReport:
+def take_in(index: Path, *paths: Path | str, settings: Settings = KEYWORDS, **options: Any) -> IngestReport:
     return ingest_paths([str(path) for path in paths], settings, index, IngestOptions(**options))
 
 

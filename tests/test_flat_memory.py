@@ -16,12 +16,12 @@ from random import Random
 import pytest
 
 from ragcli.ingest import commit, ingest_paths, prepare, run, workers
-from ragcli.options import IngestSettings, Settings
+from ragcli.options import IngestSettings
 from ragcli.store.sqlite import merging
 from ragcli.types import Event
 from tests import indexes
 
-ONE_WORKER = Settings(ingest=IngestSettings(workers=1))
+ONE_WORKER = indexes.keywords(ingest=IngestSettings(workers=1))
 SMALL, LARGE = 40, 160  # documents
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -92,6 +92,6 @@ def test_with_workers_a_few_batches_are_under_way(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(run, "BATCH_COST", 60_000)
     monkeypatch.setattr(run, "_batches", batches)
     docs = as_files(tmp_path / "docs", LARGE)
-    ingest_paths([str(docs)], Settings(ingest=IngestSettings(workers=2)), tmp_path / "i.db", listen=listen)
+    ingest_paths([str(docs)], indexes.keywords(ingest=IngestSettings(workers=2)), tmp_path / "i.db", listen=listen)
     assert len(begun) > 20
     assert max(under_way) <= 3  # one with each worker, one to be written next

@@ -18,7 +18,7 @@ import pytest
 
 from ragcli.errors import UsageError
 from ragcli.ingest import commit, ingest_paths, prepare, run, workers
-from ragcli.options import ChunkingSettings, IngestSettings, Settings
+from ragcli.options import ChunkingSettings, IngestSettings
 from ragcli.read import formats
 from ragcli.store.sqlite import documents, schema
 from ragcli.types import Document, Event, IngestOptions, Problem, ReadRequest
@@ -88,7 +88,7 @@ def test_only_gone_files_below_the_given_paths_are_pruned(tmp_path: Path) -> Non
 def test_what_the_rules_leave_out_now_is_not_gone(tmp_path: Path) -> None:
     index, docs = tmp_path / "i.db", docs_of(tmp_path, a_md="a\n", b_txt="b\n")
     indexes.take_in(index, docs)
-    only = Settings(ingest=IngestSettings(include=("*.md",)))
+    only = indexes.keywords(ingest=IngestSettings(include=("*.md",)))
     report = indexes.take_in(index, docs, settings=only, prune=True)
     assert report.removed == 0
     assert report.warnings == ("1 indexed file is left out by the rules now, and is kept: --delete ID removes",)
@@ -189,7 +189,7 @@ def test_a_binary_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_tags_overrule_each_other(tmp_path: Path) -> None:
     index = tmp_path / "i.db"
     docs = docs_of(tmp_path, a_md="---\nx: front\ny: front\nz: front\n---\nalpha\n", b_txt="beta\n")
-    rules = Settings(ingest=IngestSettings(tags={"*.md": {"y": "rule", "z": "rule"}, "b*": {"n": 3}}))
+    rules = indexes.keywords(ingest=IngestSettings(tags={"*.md": {"y": "rule", "z": "rule"}, "b*": {"n": 3}}))
     indexes.take_in(index, docs, settings=rules, tags={"z": "flag"})
     found = {name: metadata for name, (_, metadata, *_) in indexes.content(index).items()}
     assert found == {"a.md": {"x": "front", "y": "rule", "z": "flag"}, "b.txt": {"n": 3, "z": "flag"}}
@@ -204,7 +204,7 @@ def test_tags_reach_unchanged_files_and_stay(tmp_path: Path) -> None:
     (docs / "a.md").write_text("alpha changed\n")
     indexes.take_in(index, docs)
     assert [metadata for _, metadata, *_ in indexes.content(index).values()] == [{"team": "x"}] * 2
-    rules = Settings(ingest=IngestSettings(tags={"a*": {"rule": 1}}))
+    rules = indexes.keywords(ingest=IngestSettings(tags={"a*": {"rule": 1}}))
     report = indexes.take_in(index, docs, settings=rules)
     assert (report.changed, report.unchanged) == (1, 1)
     assert indexes.take_in(index, docs, settings=rules).unchanged == 2
@@ -231,7 +231,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("ragcli.read.load.RUN", 8_000)
     monkeypatch.setattr(prepare, "CHUNKS", 12)
     monkeypatch.setattr(commit, "GROUP_CHUNKS", together)
-    many = Settings(ingest=IngestSettings(workers=cores))
+    many = indexes.keywords(ingest=IngestSettings(workers=cores))
     indexes.take_in(tmp_path / "parts.db", corpus, settings=many)
     assert (indexes.rows(tmp_path / "parts.db", "SELECT max(id) FROM segments") > [(3,)]) == (together < 10_000)
     indexes.same(tmp_path / "whole.db", tmp_path / "parts.db", QUERIES)
@@ -244,7 +244,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 def test_a_document_of_more_chunks_than_a_segment_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = tmp_path / "i.db", docs_of(tmp_path, a_txt="intro here\n", b_txt="word " * 70_000, c_txt="coda\n")
-    tiny = Settings(chunking=ChunkingSettings(strategy="fixed", size=5, overlap=0))
+    tiny = indexes.keywords(chunking=ChunkingSettings(strategy="fixed", size=5, overlap=0))
     indexes.take_in(index, docs, settings=tiny)
     assert indexes.rows(index, "SELECT chunk_count > 65536 FROM documents WHERE document_id = 'b.txt'") == [(1,)]
     assert indexes.faults(index) == []
@@ -259,7 +259,7 @@ def test_a_worker_that_dies_costs_one_file(tmp_path: Path, monkeypatch: pytest.M
     (docs / "05.md").write_text("DIE")
     monkeypatch.setattr(run, "BATCH_COST", 5_000)
     monkeypatch.setattr(workers, "_work", die_of_the_word)
-    report = indexes.take_in(tmp_path / "i.db", docs, settings=Settings(ingest=IngestSettings(workers=2)))
+    report = indexes.take_in(tmp_path / "i.db", docs, settings=indexes.keywords(ingest=IngestSettings(workers=2)))
     assert report.failed == (Problem(str(docs / "05.md"), "crashed", "the process that read it died"),)
     assert report.added == 11
     assert indexes.faults(tmp_path / "i.db") == []
@@ -286,7 +286,7 @@ def test_an_event_comes_after_its_commit(tmp_path: Path, monkeypatch: pytest.Mon
         if event.stage == "saved":
             seen.append((event.done, indexes.rows(index, "SELECT count(*) FROM documents")[0][0]))
 
-    ingest_paths([str(docs)], Settings(), index, IngestOptions(), listen=listen)
+    ingest_paths([str(docs)], indexes.KEYWORDS, index, IngestOptions(), listen=listen)
     assert seen == [(9 * n, n) for n in range(1, 7)]
 
 
@@ -295,7 +295,7 @@ def test_nothing_is_made_for_a_path_that_is_not_there(tmp_path: Path) -> None:
         indexes.take_in(tmp_path / "x" / "i.db", tmp_path / "nowhere")
     with pytest.raises(UsageError):
         indexes.take_in(
-            tmp_path / "x" / "i.db", tmp_path, settings=Settings(chunking=ChunkingSettings(strategy="nonsense"))
+            tmp_path / "x" / "i.db", tmp_path, settings=indexes.keywords(chunking=ChunkingSettings(strategy="nonsense"))
         )
     assert not (tmp_path / "x").exists()
 
@@ -313,7 +313,7 @@ def test_a_collection_from_standard_input(tmp_path: Path) -> None:
     index = tmp_path / "i.db"
     for expected in ((2, 0), (0, 2)):
         data = io.BytesIO(b'{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n')
-        report = ingest_paths(["-"], Settings(), index, IngestOptions(name="r.jsonl"), stdin=data)
+        report = ingest_paths(["-"], indexes.KEYWORDS, index, IngestOptions(name="r.jsonl"), stdin=data)
         assert (report.added, report.unchanged) == expected
     assert indexes.ids(index) == ["a", "b"]
 
@@ -472,7 +472,7 @@ def test_nothing_below_a_folder_that_cannot_be_listed_is_gone(
 def test_a_file_that_the_system_does_not_tell_of_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = tmp_path / "i.db", docs_of(tmp_path, a_md="alpha\n", b_md="beta\n")
     indexes.take_in(index, docs)
-    known, unseen = str(docs / "b.md"), Settings(ingest=IngestSettings(exclude=("b.md",)))
+    known, unseen = str(docs / "b.md"), indexes.keywords(ingest=IngestSettings(exclude=("b.md",)))
     real = os.lstat
 
     def lstat(path: str, **how: Any) -> os.stat_result:

@@ -15,12 +15,13 @@ from ragcli.cli import inert, streams
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, as_text, begin, given
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
-from ragcli.options import ChunkingSettings, IngestSettings
+from ragcli.options import ChunkingSettings, IngestSettings, ModelsSettings
 from ragcli.types import IngestOptions, IngestReport, Problem
 
-READING, DOCUMENTS, CHUNKS, OUTPUT = "What is read", "Documents", "Chunking", "Output"
+READING, DOCUMENTS, CHUNKS = "What is read", "Documents", "Chunking"
+VECTORS, OUTPUT = "Vectors", "Output"
 FAILED, PARTLY_DONE = 1, 4
-CHUNKING, INGEST = ChunkingSettings(), IngestSettings()
+CHUNKING, INGEST, MODELS = ChunkingSettings(), IngestSettings(), ModelsSettings()
 EXAMPLES = """
 Examples:
   ragcli ingest docs/ notes.md       folders, files, globs
@@ -31,6 +32,8 @@ Examples:
   ragcli ingest corpus.jsonl         a document a line: _id, text, title
   pdftotext report.pdf - | ragcli ingest - --name report.pdf
   ragcli ingest --delete docs/old.md
+  ragcli ingest docs/ --no-embed     keywords only: no model is needed
+  ragcli ingest --re-embed --embedder fast
 """
 
 
@@ -142,6 +145,32 @@ def command(
             rich_help_panel=CHUNKS,
         ),
     ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder",
+            metavar="NAME",
+            help="What makes vectors of a new index: minilm, fast, a folder, hub:ORG/NAME, openai:MODEL, none.",
+            show_default=MODELS.embedder,
+            rich_help_panel=VECTORS,
+        ),
+    ] = None,
+    no_embed: Annotated[
+        bool,
+        typer.Option(
+            "--no-embed",
+            help="No vectors: a new index is for keywords only; in another they wait for the next ingest.",
+            rich_help_panel=VECTORS,
+        ),
+    ] = False,
+    re_embed: Annotated[
+        bool,
+        typer.Option(
+            "--re-embed",
+            help="Make all vectors anew, from the stored text, with the embedder in force.",
+            rich_help_panel=VECTORS,
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -176,9 +205,12 @@ def command(
     (-v lists them). A file that can't be read never ends the run: it is named, and the exit code is 4,
     or 1 when nothing else was there to take in.
     """
-    if not paths and not delete and not reset:
+    if not paths and not delete and not reset and not re_embed:
         raise UsageError("no path: nothing to read", "name files or folders, for example: ragcli ingest .")
+    if no_embed and embedder not in {None, "none"}:
+        raise UsageError(f"--no-embed and --embedder {embedder}", "choose one")
     flags = {
+        "models.embedder": "none" if no_embed else embedder,
         "ingest.include": given(include),
         "ingest.exclude": given(exclude),
         "ingest.hidden": hidden,
@@ -197,6 +229,7 @@ def command(
         dry_run=dry_run,
         delete=given(delete) or (),
         reset=reset,
+        re_embed=re_embed,
     )
     session = begin(context, common, flags)
     if reset and not dry_run and not yes:
@@ -251,6 +284,7 @@ def _run(session: Session, paths: tuple[str, ...], options: IngestOptions) -> In
             stdin=stdin,
             listen=listen,
             tokenizer=session.tokenizer,
+            models=session.model_place(listen),
         )
 
 
@@ -309,9 +343,16 @@ def _summary(report: IngestReport, *, dry_run: bool) -> str:
     )
     parts = [changes, *_counted("skipped", report.skipped), *_counted("failed", report.failed)]
     if dry_run:
-        return "; ".join(["dry run, nothing written: files " + parts[0], *parts[1:]])
-    parts.append(f"{counted(report.chunks, 'chunk')} in {report.seconds:.1f} s")
+        waiting = [f"{report.unembedded:,} stored chunks to embed"] if report.unembedded else []
+        return "; ".join(["dry run, nothing written: files " + parts[0], *parts[1:], *waiting])
+    parts.append(f"{counted(report.chunks, 'chunk')}{_vectors(report)} in {report.seconds:.1f} s")
     return f"{'; '.join(parts)} -> {report.index}"
+
+
+def _vectors(report: IngestReport) -> str:
+    """`, 12 embedded, 3 reused, 4 without a vector`: what there is of these."""
+    facts = (("embedded", report.embedded), ("reused", report.reused), ("without a vector", report.unembedded))
+    return "".join(f", {count:,} {what}" for what, count in facts if count)
 
 
 def _counted(word: str, problems: tuple[Problem, ...]) -> list[str]:

@@ -31,12 +31,23 @@ def stats(view: Stats) -> str:
         "chunks": f"{view.chunks:,} ({view.deleted_chunks:,} deleted, not yet merged away)",
         "terms": f"{view.terms:,} different, {view.total_terms:,} in all, {view.average_length:.1f} a chunk",
         "postings": f"{view.postings:,} in {counted(view.segments, 'segment')}",
+        "vectors": _vectors(view),
         "size": _bytes(view.bytes),
         "schema": f"version {view.schema}, generation {view.generation}",
         "roots": ", ".join(view.roots),
     }
     settings = {key: _value(value) for key, value in _flat(view.settings)}
     return _columns(figures) + _section("built with", settings) + _problems(view.failed)
+
+
+def _vectors(view: Stats) -> str:
+    """How many chunks dense search can find, and what made their vectors."""
+    card = view.embedder
+    if card is None:
+        return "none: keywords only"
+    facts = [f"{card.dimension} dimensions", card.precision]
+    made = f"{inert.line(card.name)} ({', '.join(fact for fact in facts if fact)})"
+    return f"{view.vectors:,} of {counted(view.chunks, 'chunk')}, by {made}"
 
 
 def documents(lines: Sequence[DocumentLine]) -> str:

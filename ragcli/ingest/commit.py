@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ragcli.ingest.embed import Encoded
 from ragcli.ingest.plan import SKIPS, Item
 from ragcli.ingest.prepare import Part, Prepared, duplicate
 from ragcli.store.sqlite import documents, tags
@@ -36,6 +37,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.added = self.changed = self.unchanged = self.removed = self.chunks = self.bytes = 0
+        self.embedded = self.reused = 0
         self.skipped: list[Problem] = []
         self.failed: list[Problem] = []
         self.warnings: list[str] = []
@@ -118,6 +120,19 @@ class Committer:
             with self.batch() as batch:
                 self._settle(part, batch)
         return True
+
+    def take_vectors(self, encoded: Encoded) -> None:
+        """Write one window of vectors into the transaction that is under way."""
+        batch = self._begun()
+        batch.vectors.put(encoded.rows)
+        batch.vectors.settle(encoded.settled)
+        self.tally.embedded += encoded.embedded
+        self.tally.reused += encoded.reused
+
+    def commit_after(self, seconds: float) -> None:
+        """Commit what was taken when the first of it has waited so long."""
+        if self._clock() - self._since >= seconds:
+            self.commit()
 
     def _begun(self) -> Batch:
         if self._batch is None:

@@ -119,7 +119,7 @@ def _tokenizer_source(preparation: Preparation) -> TokenizerSource | None:
     from ragcli.models.catalogue import model
 
     path = Path(preparation.tokenizer)
-    return lambda: tokens.load(path, model("cl100k_base").sha256)
+    return lambda: tokens.load(path, model("cl100k_base").files[0].sha256)
 
 
 Rules = list[tuple[re.Pattern[str], dict[str, MetadataValue]]]

@@ -16,20 +16,24 @@ from functools import partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from ragcli import __version__
-from ragcli.errors import ReadError, UsageError, did_you_mean
+from ragcli.errors import IndexUnusable, RagcliError, ReadError, UsageError, did_you_mean
 from ragcli.ingest.commit import Committer, Open
+from ragcli.ingest.embed import WINDOW, Encoding
 from ragcli.ingest.plan import SKIPS, Comparison, Item, rules_digest
 from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools, failure_of, located
 from ragcli.ingest.workers import Jobs, prepared
+from ragcli.models import guard
 from ragcli.options import Settings
-from ragcli.store.sqlite import documents, lock, merging, schema
+from ragcli.store.sqlite import documents, lock, merging, schema, vectors
 from ragcli.store.sqlite.documents import STDIN
 from ragcli.types import (
+    Embedder,
+    EmbedderCard,
     Event,
     IngestOptions,
     IngestReport,
@@ -40,6 +44,9 @@ from ragcli.types import (
     ignore_event,
 )
 
+if TYPE_CHECKING:
+    from ragcli.models.place import ModelPlace
+
 BATCH_COST = 4 * 1024 * 1024  # bytes of text: about half a second of work; larger ones only cost memory
 BATCH_FILES = 4000
 PDF_COST = 50  # a byte of PDF takes as long as so many of text
@@ -47,6 +54,7 @@ FILE_COST = 2048  # opening one, in bytes of text
 COLLECTION = (".jsonl", ".ndjson")  # read in runs of lines
 ONE_RUN = 4 * 1024 * 1024  # a collection up to this size is one job
 MAINTAIN_EVERY = 32  # commits
+VECTOR_SECONDS = 10.0  # of embedding that a kill may lose
 STREAM = "-"  # the path of standard input
 BESIDE = (".lock", "-wal", "-shm", "-journal")  # what lies beside an index
 LARGEST_LOCK = 4096  # bytes: it holds one name
@@ -71,19 +79,22 @@ def ingest_paths(
     listen: Listener = ignore_event,
     now: Clock = utc_now,
     tokenizer: Callable[[], Path] | None = None,
+    models: ModelPlace | None = None,
     wait: float = lock.WAIT_SECONDS,
 ) -> IngestReport:
     """Bring the index in step with the files behind `paths`; makes it if it is not there.
 
     `explicit`: dotted names of the settings that the user set (see `schema.guard`). `stdin` is what the path `-` reads.
-    `tokenizer` gives the file of cl100k_base, and is called only where the chunking counts tokens. `wait`: seconds for
-    another writer. The event "saved" comes after the commit of so many bytes.
-    Raises: UsageError, IndexUnusable, IndexLocked, RagcliError (disk full). A file that can't be read raises nothing:
-    it is in the report.
+    `tokenizer` gives the file of cl100k_base, and is called only where the chunking counts tokens. `models`: where
+    models are kept, by default as the environment says. `wait`: seconds for another writer. The event "saved" comes
+    after the commit of so many bytes.
+    Raises: UsageError, IndexUnusable, IndexLocked, RagcliError (disk full); ModelMissing, RemoteError when a new index
+    can't have its embedder. A file that can't be read, a chunk that can't be embedded raise nothing: they are in the
+    report.
     """
     started = time.perf_counter()
     place = Path(os.path.abspath(index))  # noqa: PTH100 - Path.resolve would follow a link to the file
-    call = _Call(paths, settings, place, options, explicit, stdin, listen, now(), tokenizer, [])
+    call = _Call(paths, settings, place, options, explicit, stdin, listen, now(), tokenizer, models, [])
     sources = _walk(call)
     with schema.translated(place):
         if options.dry_run:
@@ -114,6 +125,7 @@ class _Call(msgspec.Struct, frozen=True):
     listen: Listener
     now: datetime
     tokenizer: Callable[[], Path] | None
+    models: ModelPlace | None
     walked: list[Problem]
 
     @property
@@ -127,6 +139,17 @@ class _Call(msgspec.Struct, frozen=True):
 
         failed = [problem for problem in self.walked if problem.kind in UNREAD]
         return [problem for problem in self.walked if problem.kind not in UNREAD], failed
+
+    def embedder(self, settings: Settings, card: EmbedderCard | None) -> Embedder:
+        """The embedder that the settings name; `card`: what it must be."""
+        from ragcli.models.embedder import open_embedder
+        from ragcli.models.place import model_place
+
+        opened = open_embedder(settings, self.models or model_place(settings), card)
+        found = opened.card  # of a service: asked for now, so that a wrong key fails before anything is read
+        if card is not None:
+            guard.check(card, found)
+        return opened
 
     def gone(self, comparison: Comparison) -> tuple[dict[str, int], int]:
         """As `Comparison.gone`; nothing below a folder that could not be read is."""
@@ -167,7 +190,7 @@ def _walk(call: _Call) -> Iterator[Source]:
     from ragcli.read.walk import MISSING, walk
 
     real = os.path.realpath(call.place)
-    own = {real, f"{real}-wal", f"{real}-shm", str(lock.lock_path(real))}
+    own = {real, f"{real}-wal", f"{real}-shm", vectors.side_file(real), str(lock.lock_path(real))}
     folder = call.place.parent if call.place.parent.name == ".ragcli" else None
     try:
         found = walk(call.paths, call.settings.ingest, report=call.walked.append, index_folder=folder)
@@ -215,6 +238,8 @@ def _forecast(call: _Call, sources: Iterator[Source]) -> IngestReport:
         return _planned(call, sources, None)
     with closing(schema.open_reader(call.place)) as db:
         schema.guard(db, call.settings, call.explicit)
+        if not call.options.re_embed:
+            guard.adopted(call.settings, vectors.card(db), call.explicit)
         _numbers(db, call.options.delete)
         return _planned(call, sources, db)
 
@@ -236,7 +261,15 @@ def _planned(call: _Call, sources: Iterator[Source], db: schema.Connection | Non
         added=states.count("new"), changed=states.count("changed"), unchanged=states.count("unchanged"),
         removed=states.count("removed"), plan=tuple(plan), skipped=tuple(skipped),
         failed=tuple(failed), warnings=() if call.options.prune else tuple(_of_gone(len(gone))),
+        unembedded=_to_embed(call, db) if db else 0,
     )  # fmt: skip
+
+
+def _to_embed(call: _Call, db: schema.Connection) -> int:
+    """How many stored chunks would be embedded, those of new and changed files apart."""
+    if call.options.re_embed:
+        return vectors.total_chunks(db)
+    return vectors.missing(db) if vectors.card(db) else 0
 
 
 def _is_readable(item: Item, skipped: list[Problem], failed: list[Problem]) -> bool:
@@ -288,15 +321,28 @@ def _numbers(db: schema.Connection, names: Sequence[str]) -> list[int]:
 
 
 def _write(call: _Call, sources: Iterator[Source]) -> IngestReport:
+    early = _embedder_of_new(call)
     if call.options.reset:
         schema.wipe(call.place)
     with _rare_collections(), closing(schema.open_writer(call.place)) as db:
-        run = _Run(db, _adopt(db, call), call)
-        run.read(sources)
-        run.remove_gone()
-        run.recall()
+        settings, embedder = _adopt(db, call, early)
+        run = _Run(db, settings, call, embedder)
+        with run.encoding:
+            run.read(sources)
+            run.remove_gone()
+            run.recall()
+            run.maintain()
+            run.embed()
         run.tidy()
         return run.report()
+
+
+def _embedder_of_new(call: _Call) -> Embedder | None:
+    """Of an index that is to be made: without its embedder it is not begun."""
+    is_new = call.options.reset or not call.place.exists()
+    if not is_new or call.settings.models.embedder == guard.NONE:
+        return None
+    return call.embedder(call.settings, None)
 
 
 @contextmanager
@@ -310,20 +356,38 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _adopt(db: schema.Connection, call: _Call) -> Settings:
-    """The settings in force: of an index that was built before its own, else these, which it remembers from now on."""
-    if not schema.is_new(db):
-        return schema.guard(db, call.settings, call.explicit)
+def _adopt(db: schema.Connection, call: _Call, early: Embedder | None) -> tuple[Settings, Embedder | None]:
+    """The settings in force: of an index that was built before its own, else these, which it remembers from now on.
+
+    And the embedder, where it is open already.
+    """
+    if schema.is_new(db):
+        return call.settings, _remember(db, call, early)
+    settings, card = schema.guard(db, call.settings, call.explicit), vectors.card(db)
+    if not call.options.re_embed:
+        return guard.adopted(settings, card, call.explicit), None
+    settings = guard.chosen_anew(settings, card, call.explicit)
+    embedder = None if settings.models.embedder == guard.NONE else call.embedder(settings, None)
+    with schema.transaction(db):
+        vectors.start_over(db, embedder.card if embedder else None)
+    return settings, embedder
+
+
+def _remember(db: schema.Connection, call: _Call, early: Embedder | None) -> Embedder | None:
+    """Write into the new index what it is built with; gives its embedder."""
+    wanted = call.settings.models.embedder != guard.NONE
+    embedder = early or (call.embedder(call.settings, None) if wanted else None)
     with schema.transaction(db):
         made = documents.iso(int(call.now.timestamp()))
         schema.remember(db, call.settings, now=made, by=f"ragcli {__version__}")
-    return call.settings
+        vectors.set_card(db, embedder.card if embedder else None)
+    return embedder
 
 
 class _Run:
     """The state of one ingest: what it writes with, and what it found."""
 
-    def __init__(self, db: schema.Connection, settings: Settings, call: _Call) -> None:
+    def __init__(self, db: schema.Connection, settings: Settings, call: _Call, embedder: Embedder | None) -> None:
         from ragcli.text import Analyzer
 
         self.db = db
@@ -340,6 +404,10 @@ class _Run:
         self.comparison = call.compared(db, self.committer.tally.skipped.append)
         self.touched: list[Item] = []
         self.numbers = count()
+        self.card = vectors.card(db)
+        self.embeds = self.card is not None and settings.models.embedder != guard.NONE
+        window = max(WINDOW, settings.embedding.batch_texts)
+        self.encoding = Encoding(call.place, lambda: embedder or call.embedder(settings, self.card), window=window)
 
     def read(self, sources: Iterator[Source]) -> None:
         """Take in what is new or changed."""
@@ -348,15 +416,18 @@ class _Run:
         preparation = self.call.preparation(self.settings)
         results = prepared(batches, preparation, workers=workers, waiting=self._wait_for)
         commits = 0
+        self._wake()
         with closing(results), self.committer:  # type: ignore[type-var]  # a generator, whichever way it works
             for result in results:
                 commits += self._take(result)
+                self._take_vectors()
                 if commits == MAINTAIN_EVERY:
                     merging.maintain(self.db, self.call.listen)
                     commits = 0
         self.committer.touch(self.touched)
 
     def _wait_for(self, source: Source) -> None:
+        self._take_vectors()
         done = self.committer.tally.bytes
         self.call.listen(Event(stage="reading", done=done, unit="bytes", detail=source.relative))
 
@@ -367,7 +438,54 @@ class _Run:
         self.call.listen(Event(stage="reading", done=done, unit="bytes", detail=path))
         if committed:
             self.call.listen(Event(stage="saved", done=done, unit="bytes"))
+            self._wake()
         return committed
+
+    def _wake(self) -> None:
+        """Let documents be embedded that wait for it."""
+        if self.embeds and vectors.waiting(self.db, 0, 1):
+            self.encoding.wake()
+
+    def _take_vectors(self) -> None:
+        for encoded in self.encoding.ready():
+            self.committer.take_vectors(encoded)
+            self._tell_vectors()
+
+    def _tell_vectors(self) -> None:
+        tally = self.committer.tally
+        done = tally.embedded + tally.reused
+        self.call.listen(Event(stage="embedding", done=done, total=done + self._unembedded(), unit="chunks"))
+
+    def _unembedded(self) -> int:
+        return vectors.missing(self.db) if self.card else 0
+
+    def embed(self) -> None:
+        """Wait for the vectors of all that came in; what fails waits for the next run, and is told."""
+        self._wake()
+        with self.committer:
+            for encoded in self.encoding.rest():
+                if encoded is not None:
+                    self.committer.take_vectors(encoded)
+                self.committer.commit_after(VECTOR_SECONDS)
+                self._tell_vectors()
+        self._judge_embedding()
+
+    def _judge_embedding(self) -> None:
+        """Whether all have vectors now. Raises: what was no failure of an embedder."""
+        failure, tally = self.encoding.failure, self.committer.tally
+        if failure is not None and (not isinstance(failure, RagcliError) or isinstance(failure, IndexUnusable)):
+            raise failure
+        left = self._unembedded()
+        if not left:
+            vectors.drop_spare(self.db)
+        elif failure is not None:
+            what = f"{left:,} chunks have no vector yet: {failure.message}"
+            tally.failed.append(
+                Problem(str(self.call.place), "embedding", f"{what}; the next ingest goes on from there")
+            )
+        elif not self.embeds:
+            tally.warnings.append(f"{left:,} chunks have no vector yet: ingest without --no-embed completes them")
+        tally.failed += [Problem(name, "embedding", reason) for name, reason in vectors.reasons(self.db)]
 
     def _jobs(self, sources: Iterator[Source]) -> Iterator[Job]:
         named = (self._named(source) for source in sources)
@@ -440,19 +558,30 @@ class _Run:
         """Tell again what an earlier run could not read of sources that this one did not touch."""
         self.committer.tally.failed += self.comparison.still_incomplete(documents.incomplete(self.db))
 
+    def maintain(self) -> None:
+        """Join posting lists, if anything changed."""
+        if self.db.total_changes != self.changes:
+            merging.maintain(self.db, self.call.listen)
+
     def tidy(self) -> None:
-        """Leave a compact file: posting lists joined, statistics fresh, the log written back. Nothing if unchanged."""
+        """Leave a compact file: statistics fresh, the log written back. Nothing if unchanged."""
         if self.db.total_changes == self.changes:
             return
-        merging.maintain(self.db, self.call.listen)
         schema.tidy(self.db)
+        if self.card is None:
+            Path(vectors.side_file(self.call.place)).unlink(missing_ok=True)
+            return
+        from ragcli.store.sqlite import vector_file
+
+        vector_file.update(self.db, self.call.place)
 
     def report(self) -> IngestReport:
         """The sum of it."""
         tally = self.committer.tally
         return IngestReport(
             added=tally.added, changed=tally.changed, unchanged=tally.unchanged + self._untouched(),
-            removed=tally.removed, chunks=tally.chunks, bytes=tally.bytes, skipped=tuple(tally.skipped),
+            removed=tally.removed, chunks=tally.chunks, embedded=tally.embedded, reused=tally.reused,
+            unembedded=self._unembedded(), bytes=tally.bytes, skipped=tuple(tally.skipped),
             failed=tuple(tally.failed), warnings=tuple(tally.warnings),
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragcli.ingest import run
-from ragcli.options import ChunkingSettings, IngestSettings, Settings
+from ragcli.options import ChunkingSettings, IngestSettings
 from tests import indexes
 from tests.chunk.strategies import CHARACTER_STRATEGIES, document
 
@@ -33,7 +33,7 @@ def test_A08_the_slow_file_is_named_while_it_takes_its_time(
 ) -> None:
     docs = indexes.write(tmp_path / "docs", {"a.txt": "quick", "b-slow.txt": "slow " * 20, "c.txt": "quick too"})
     monkeypatch.setattr(run, "BATCH_FILES", 1)
-    settings = Settings(
+    settings = indexes.keywords(
         ingest=IngestSettings(workers=cores), chunking=ChunkingSettings(strategy="tests.ingest_slow:Slow")
     )
     told: list[tuple[str, float]] = []

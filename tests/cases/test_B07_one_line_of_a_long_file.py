@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ragcli.options import ChunkingSettings, Settings
+from ragcli.options import ChunkingSettings
 from tests import indexes
 
 
 @pytest.mark.spec("I34")
 def test_one_changed_line_changes_its_chunks(tmp_path: Path) -> None:
-    small = Settings(chunking=ChunkingSettings(size=100, overlap=0))
+    small = indexes.keywords(chunking=ChunkingSettings(size=100, overlap=0))
     lines = [f"line{n} " + "filler " * 12 for n in range(220)]
     index, docs = tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "\n".join(lines)})
     indexes.take_in(index, docs, settings=small)

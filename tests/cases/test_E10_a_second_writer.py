@@ -11,7 +11,6 @@ import pytest
 
 from ragcli.errors import IndexLocked
 from ragcli.ingest import ingest_paths
-from ragcli.options import Settings
 from tests import indexes
 
 HOLD = """
@@ -31,7 +30,7 @@ def test_the_holder_is_named_and_its_death_frees_the_lock(tmp_path: Path) -> Non
     assert process.stdout
     assert process.stdout.readline() == "held\n"
     with pytest.raises(IndexLocked, match=f"process {process.pid} "):
-        ingest_paths([str(docs)], Settings(), index, wait=0.1)
+        ingest_paths([str(docs)], indexes.KEYWORDS, index, wait=0.1)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert ingest_paths([str(docs)], Settings(), index, wait=0.1).added == 1
+    assert ingest_paths([str(docs)], indexes.KEYWORDS, index, wait=0.1).added == 1

@@ -1,0 +1,51 @@
+"""D10, D11: `min_score` is a cosine, of the dense arm alone; what it does to a hybrid search is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import indexes
+from tests.commands import Shell
+from tests.services import EmbeddingService
+
+
+@pytest.fixture
+def docs(shell: Shell, service: EmbeddingService, tmp_path: Path) -> None:
+    texts = {"a": "oak", "b": "oak elm ash fir yew bay", "c": "stone sand clay"}
+    lines = (f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in texts.items())
+    indexes.write(tmp_path, {"records.jsonl": "".join(lines)})
+    assert shell("ingest", "records.jsonl").code == 0
+
+
+@pytest.mark.spec("R4")
+@pytest.mark.usefixtures("docs")
+def test_it_cuts_dense_hits_before_the_fusion_and_no_keyword_hit(shell: Shell) -> None:
+    found = shell("query", "oak", "--min-score", "0.5", "--json").json()
+    hits = {hit["document_id"]: hit for hit in found["hits"]}
+    assert set(hits) == {"a", "b"}
+    assert hits["b"]["arms"]["dense"]["rank"] is None
+    assert hits["b"]["arms"]["dense"]["score"] < 0.5 <= hits["a"]["arms"]["dense"]["score"]
+    assert hits["b"]["arms"]["bm25"]["rank"] == 2
+    assert hits["b"]["score"] < 0.5  # a fused score is not compared with it
+
+
+@pytest.mark.spec("R4")
+@pytest.mark.usefixtures("docs")
+def test_in_vector_mode_it_is_the_lowest_cosine(shell: Shell) -> None:
+    hits = shell("query", "oak", "--mode", "vector", "--min-score", "0.5", "--json").json()["hits"]
+    assert [hit["document_id"] for hit in hits] == ["a"]
+    assert hits[0]["score_kind"] == "cosine"
+
+
+@pytest.mark.spec("R4")
+@pytest.mark.usefixtures("docs")
+@pytest.mark.parametrize("fusion", ["relative", "rrf"])
+def test_d11_a_threshold_that_leaves_the_dense_arm_nothing_is_named(shell: Shell, tmp_path: Path, fusion: str) -> None:
+    indexes.write(tmp_path, {"ragcli.yaml": f"retrieval: {{min_score: 0.999}}\nfusion: {{method: {fusion}}}"})
+    found = shell("query", "elm ash", "--json").json()
+    assert [hit["document_id"] for hit in found["hits"]] == ["b"]
+    assert found["warnings"] == [
+        "retrieval.min_score = 0.999 left nothing of the dense arm: it is a cosine, and the best one is 0.577"
+    ]
