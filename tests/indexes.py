@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -85,3 +86,8 @@ def same(one: Path, other: Path, queries: Sequence[str] = ()) -> None:
     assert content(one) == content(other)
     for query in queries:
         assert search(one, query) == search(other, query)
+
+
+def halves(vector: Sequence[float]) -> list[float]:
+    """The numbers as float16 holds them."""
+    return [struct.unpack("<e", struct.pack("<e", number))[0] for number in vector]

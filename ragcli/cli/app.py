@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Verbose
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Verbose
 from ragcli.errors import UsageError, did_you_mean, shortened
 
 COMMANDS = {
@@ -130,12 +130,15 @@ def _root(
     quiet: Quiet = False,
     verbose: Verbose = 0,
     debug: Debug = False,
+    offline: Offline = False,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Ingest a folder of documents and search it, from the shell."""
-    context.obj = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug)
+    context.obj = Common(
+        index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline
+    )
 
 
 def _new_typer(**options: Any) -> typer.Typer:

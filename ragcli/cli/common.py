@@ -42,6 +42,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="On standard error, o
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error.", show_default=False)
 ]
+Offline = Annotated[bool, typer.Option("--offline", help="Fetch no model: use what is here.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -53,6 +54,7 @@ class Common(NamedTuple):  # --help makes one, and msgspec takes 8 ms to import
     quiet: bool = False
     verbose: int = 0
     debug: bool = False
+    offline: bool = False
 
     def then(self, later: Common) -> Common:
         """These options with `later` ones, which stood after the command, on top."""
@@ -62,6 +64,7 @@ class Common(NamedTuple):  # --help makes one, and msgspec takes 8 ms to import
             quiet=later.quiet or self.quiet,
             verbose=later.verbose + self.verbose,
             debug=later.debug or self.debug,
+            offline=later.offline or self.offline,
         )
 
     def warn(self, message: str) -> None:
@@ -111,7 +114,8 @@ class Session(NamedTuple):
         from ragcli.models.place import model_place
         from ragcli.types import ignore_event
 
-        return model_place(self.settings, notify=self.common.note, listen=listen or ignore_event)
+        offline = True if self.common.offline else None  # None: as the environment says
+        return model_place(self.settings, offline=offline, notify=self.common.note, listen=listen or ignore_event)
 
     def tokenizer(self) -> Path:
         """The file of the tokenizer, fetched when it is not here yet.

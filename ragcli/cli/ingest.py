@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from ragcli.cli import inert, streams
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, as_text, begin, given
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin, given
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
 from ragcli.options import ChunkingSettings, IngestSettings, ModelsSettings
@@ -195,6 +195,7 @@ def command(
     quiet: Quiet = False,
     verbose: Verbose = 0,
     debug: Debug = False,
+    offline: Offline = False,
 ) -> int:
     """Read files into the index.
 
@@ -220,7 +221,7 @@ def command(
         "chunking.size": chunk_size,
         "chunking.overlap": chunk_overlap,
     }
-    common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug)
+    common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
     options = IngestOptions(
         tags=_tags(tags),
         name=name,

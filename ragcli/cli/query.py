@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragcli.cli import streams
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Quiet, Session, Verbose, as_text, begin
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin
 from ragcli.cli.formats import Reply, render, stage_lines
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError, shortened
@@ -187,6 +187,7 @@ def command(
     quiet: Quiet = False,
     verbose: Verbose = 0,
     debug: Debug = False,
+    offline: Offline = False,
 ) -> int:
     """Search the index and show the best passages.
 
@@ -208,7 +209,7 @@ def command(
         "retrieval.per_document": per_document,
         "output.format": chosen,
     }
-    common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug)
+    common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
     session = begin(context, common, flags)
     if batch is not None:
         from ragcli.cli.batch import run_batch

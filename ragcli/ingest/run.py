@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from ragcli import __version__
-from ragcli.errors import IndexUnusable, RagcliError, ReadError, UsageError, did_you_mean
+from ragcli.errors import IndexUnusable, ModelMissing, RagcliError, ReadError, RemoteError, UsageError, did_you_mean
 from ragcli.ingest.commit import Committer, Open
 from ragcli.ingest.embed import WINDOW, Encoding
 from ragcli.ingest.plan import SKIPS, Comparison, Item, rules_digest
@@ -59,6 +59,8 @@ STREAM = "-"  # the path of standard input
 BESIDE = (".lock", "-wal", "-shm", "-journal")  # what lies beside an index
 LARGEST_LOCK = 4096  # bytes: it holds one name
 READER = __version__.encode()
+
+WITHOUT = "or do without vectors, for now: ragcli ingest --no-embed"
 
 Clock = Callable[[], datetime]
 
@@ -101,10 +103,11 @@ def ingest_paths(
             result = _forecast(call, sources)
         else:
             _check_settings(call)
+            embedder = _embedder_of_new(call)
             with lock.writing(
                 Path(os.path.realpath(place)), wait=wait, on_wait=lambda who: listen(Event("waiting", detail=who))
             ):
-                result = _write(call, sources)
+                result = _write(call, sources, embedder)
     seconds = time.perf_counter() - started
     skipped, failed = call.reported()
     return msgspec.structs.replace(
@@ -320,8 +323,7 @@ def _numbers(db: schema.Connection, names: Sequence[str]) -> list[int]:
 # -------------------------------------------------------------------------------------------------------- a real one
 
 
-def _write(call: _Call, sources: Iterator[Source]) -> IngestReport:
-    early = _embedder_of_new(call)
+def _write(call: _Call, sources: Iterator[Source], early: Embedder | None) -> IngestReport:
     if call.options.reset:
         schema.wipe(call.place)
     with _rare_collections(), closing(schema.open_writer(call.place)) as db:
@@ -342,7 +344,11 @@ def _embedder_of_new(call: _Call) -> Embedder | None:
     is_new = call.options.reset or not call.place.exists()
     if not is_new or call.settings.models.embedder == guard.NONE:
         return None
-    return call.embedder(call.settings, None)
+    try:
+        return call.embedder(call.settings, None)
+    except (ModelMissing, RemoteError) as error:
+        error.hint = "; ".join(part for part in (error.hint, WITHOUT) if part)
+        raise
 
 
 @contextmanager

@@ -1,0 +1,182 @@
+"""Hybrid and dense retrieval through the pipeline against plain-loop references (spec R3, R4, R6, R8, R9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from ragcli import Pipeline
+from ragcli.errors import IndexMismatch, RemoteError
+from ragcli.options import Condition, EmbeddingSettings, FusionSettings, ModelsSettings, RetrievalOptions, Settings
+from ragcli.types import Hit, Result
+from tests import indexes
+from tests.reference import bm25, dense
+from tests.reference import fuse as reference
+from tests.reference.terms import terms
+from tests.services import EmbeddingService, embeddings, refusing, unit, vector_of
+
+WORDS = [f"w{number}" for number in range(40)]
+TEXTS = {f"d{n:02}": " ".join(Random(n).choices(WORDS, k=3 + n % 17)) for n in range(60)}
+QUERIES = ["w1 w2", "w3 w3 w39", "w5 unknown", "w0 w7 w11 w13 w17"]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[EmbeddingService]:
+    with EmbeddingService() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def settings(service: EmbeddingService) -> Settings:
+    return Settings(
+        models=ModelsSettings(embedder="openai:toy"),
+        embedding=EmbeddingSettings(base_url=service.url, api_key="k", retries=0),
+    )
+
+
+@pytest.fixture(scope="module")
+def index(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hybrid")
+    lines = [
+        json.dumps({"_id": name, "text": text, "metadata": {"even": int(name[1:]) % 2 == 0}})
+        for name, text in TEXTS.items()
+    ]
+    indexes.write(folder, {"r.jsonl": "\n".join(lines)})
+    indexes.take_in(folder / "i.db", folder / "r.jsonl", settings=settings)
+    return folder / "i.db"
+
+
+def retrieved(index: Path, settings: Settings, query: str, **options: object) -> Result:
+    with Pipeline.open(index, settings) as pipeline:
+        return pipeline.retrieve(query, RetrievalOptions(**options))  # type: ignore[arg-type]
+
+
+def hits_of(result: Result) -> dict[str, Hit]:
+    return {hit.chunk.document_id: hit for hit in result.ranking.hits}
+
+
+def cosines(query: str) -> dict[str, float]:
+    """Of every document, by a plain loop over what the service gave, rounded to float16 as it is stored."""
+    asked = unit(vector_of(query))
+    stored = {name: indexes.halves(unit(vector_of(text))) for name, text in TEXTS.items()}
+    return {name: dense.cosine(asked, vector) for name, vector in stored.items()}
+
+
+def keyword_scores(query: str) -> dict[str, float]:
+    return bm25.scores({name: terms(text) for name, text in TEXTS.items()}, terms(query))
+
+
+def best(scores: dict[str, float], k: int) -> list[str]:
+    return sorted(scores, key=lambda name: (-scores[name], name))[:k]
+
+
+@pytest.mark.spec("R3", "R41", "I31")
+@pytest.mark.parametrize("query", QUERIES)
+def test_vector_mode_ranks_by_cosine(index: Path, settings: Settings, query: str) -> None:
+    result = retrieved(index, settings, query, mode="vector", top_k=10, min_score=-1.0)
+    expected = cosines(query)
+    assert result.mode == "vector"
+    assert list(hits_of(result)) == best(expected, 10)
+    for name, hit in hits_of(result).items():
+        assert hit.score == pytest.approx(expected[name], abs=1e-6)
+        assert (hit.score_kind, hit.arms["dense"].score) == ("cosine", hit.score)
+    assert [step.stage for step in result.trace.steps] == ["embedding", "dense"]
+
+
+@pytest.mark.spec("R6", "R5", "R3")
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("method", ["relative", "zscore", "rrf"])
+@pytest.mark.parametrize("weights", [{}, {"bm25": 0.2, "dense": 0.8}])
+def test_hybrid_is_the_fusion_of_the_true_scores(
+    index: Path, settings: Settings, query: str, method: str, weights: dict[str, float]
+) -> None:
+    depth = 15
+    chosen = replace(settings, fusion=FusionSettings(method=method, weights=weights, depth=depth))  # type: ignore[arg-type]
+    found = retrieved(index, chosen, query, top_k=12, candidate_count=12)
+    words, meaning = keyword_scores(query), {n: s for n, s in cosines(query).items() if s >= 0.0}
+    ranks = [{name: rank for rank, name in enumerate(best(scores, depth), 1)} for scores in (words, meaning)]
+    union = sorted(set().union(*ranks))
+    numbers = {name: number for number, name in enumerate(union)}
+    true = ({name: words.get(name, 0.0) for name in union}, {name: cosines(query)[name] for name in union})
+    own = chosen.fusion
+    arms = [
+        (
+            {numbers[name]: rank for name, rank in arm_ranks.items()},
+            {numbers[name]: score for name, score in scores.items()},
+            own.weight(arm),
+        )
+        for arm, arm_ranks, scores in zip(("bm25", "dense"), ranks, true, strict=True)
+    ]
+    wanted = {
+        "relative": lambda: reference.relative(arms),
+        "zscore": lambda: reference.zscore(arms),
+        "rrf": lambda: reference.rrf(arms, 60),
+    }[method]()
+    expected = {name: float(wanted[number]) for name, number in numbers.items()}
+    assert {name: hit.score for name, hit in hits_of(found).items()} == {
+        name: pytest.approx(expected[name], abs=1e-5) for name in hits_of(found)
+    }
+    assert sorted((expected[name] for name in hits_of(found)), reverse=True) == pytest.approx(
+        sorted(expected.values(), reverse=True)[:12], abs=1e-5
+    )
+    for hit in found.ranking.hits:
+        assert hit.score_kind == method
+        assert sum(arm.part for arm in hit.arms.values()) == pytest.approx(hit.score, abs=1e-12)
+
+
+@pytest.mark.spec("R9")
+@pytest.mark.parametrize("mode", ["vector", "hybrid"])
+def test_a_filter_works_inside_the_arms(index: Path, settings: Settings, mode: str) -> None:
+    even = (Condition("even", True),)
+    found = retrieved(index, settings, "w1 w2", mode=mode, top_k=40, metadata_filter=even, min_score=-1.0)
+    names = {name for name in TEXTS if int(name[1:]) % 2 == 0}
+    assert set(hits_of(found)) == names
+
+
+@pytest.mark.spec("R8")
+def test_a_failing_dense_arm_is_a_warning_and_words_serve_the_call(
+    index: Path, settings: Settings, service: EmbeddingService
+) -> None:
+    service.rule = refusing("", 500)
+    try:
+        found = retrieved(index, settings, "w1 w2")
+        with pytest.raises(RemoteError, match="500"):
+            retrieved(index, settings, "w1 w2", mode="vector")
+    finally:
+        service.rule = embeddings
+    assert list(hits_of(found)) == best(keyword_scores("w1 w2"), 5)
+    (warning,) = found.warnings
+    assert "the dense arm failed, bm25 alone ranked this" in warning
+    assert [step.warnings for step in found.trace.steps if step.stage == "dense"] == [(warning,)]
+
+
+@pytest.mark.spec("R3")
+def test_words_that_nobody_has_leave_the_ranking_to_meaning_and_that_is_told(index: Path, settings: Settings) -> None:
+    found = retrieved(index, settings, "unheard")
+    assert found.notes == ("ranked by meaning alone: not in the index: unheard",)
+    assert all(hit.arms["bm25"].part == 0.0 for hit in found.ranking.hits)
+
+
+@pytest.mark.spec("R3")
+def test_an_index_without_vectors_is_searched_by_words(tmp_path: Path) -> None:
+    indexes.take_in(tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "an oak"}))
+    found = retrieved(tmp_path / "i.db", Settings(), "oak")
+    assert (found.mode, found.warnings) == ("keyword", ())
+    assert found.ranking.hits[0].score_kind == "bm25"
+    with pytest.raises(IndexMismatch, match="the index has no vectors"):
+        retrieved(tmp_path / "i.db", Settings(), "oak", mode="vector")
+
+
+@pytest.mark.spec("R8")
+def test_hybrid_that_was_asked_for_and_can_not_be_is_a_warning(tmp_path: Path) -> None:
+    indexes.take_in(tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "an oak"}))
+    with Pipeline.open(tmp_path / "i.db", Settings(), explicit={"retrieval.mode"}) as pipeline:
+        found = pipeline.retrieve("oak")
+    assert found.warnings == (
+        "the index has no vectors: searched by keywords alone; add them: ragcli ingest --re-embed",
+    )
