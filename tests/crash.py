@@ -28,17 +28,18 @@ from ragcli.types import IngestOptions
 from ragcli.read import load
 
 index, corpus, workers, prune = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "prune"
-commit.GROUP_SECONDS = commit.GROUP_SHARE = 0.0
+commit.GROUP_SECONDS = commit.GROUP_SHARE = run.VECTOR_SECONDS = 0.0
+run.WINDOW = 16
 run.BATCH_COST, run.FILE_COST, run.ONE_RUN, run.MAINTAIN_EVERY, load.RUN = 12_000, 256, 20_000, 3, 8_000
 
 def count(event):
-    if event.stage != "saved":
+    if event.stage not in ("saved", "embedding"):
         return
     with closing(schema.open_reader(index)) as db:
         print(db.execute("SELECT count(*) FROM documents").fetchone()[0], flush=True)
 
 print("begin", flush=True)
-settings = Settings(ingest=IngestSettings(workers=workers), models=ModelsSettings(embedder="none"))
+settings = Settings(ingest=IngestSettings(workers=workers), models=ModelsSettings(embedder=sys.argv[5]))
 ingest_paths([corpus], settings, index, IngestOptions(prune=prune), listen=count)
 print("end", flush=True)
 """
@@ -93,18 +94,24 @@ def _words(chance: random.Random, number: int) -> str:
     return " ".join(chance.choice(WORDS) + str(chance.randrange(30)) for _ in range(number))
 
 
-def start(index: Path, corpus: Path, *, workers: int = 1, prune: bool = True) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", SCRIPT, str(index), str(corpus), str(workers), "prune" if prune else "keep"]
+def start(
+    index: Path, corpus: Path, *, workers: int = 1, prune: bool = True, embedder: str = "none"
+) -> subprocess.Popen[str]:
+    """The ingest, begun. `embedder`: a folder with a model, or none."""
+    how = [str(workers), "prune" if prune else "keep", embedder]
+    arguments = [sys.executable, "-c", SCRIPT, str(index), str(corpus), *how]
     root = Path(__file__).resolve().parents[1]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
 
 
-def kill_at(index: Path, corpus: Path, chance: random.Random, *, workers: int = 1) -> tuple[int, bool, list[int]]:
+def kill_at(
+    index: Path, corpus: Path, chance: random.Random, *, workers: int = 1, embedder: str = "none"
+) -> tuple[int, bool, list[int]]:
     """Run an ingest and kill it at some moment. Gives (documents reported, whether it had ended, its workers)."""
-    process = start(index, corpus, workers=workers)
+    process = start(index, corpus, workers=workers, embedder=embedder)
     assert process.stdout
     assert process.stderr
-    commits = chance.randrange(0, 14)
+    commits = chance.randrange(0, 14 if embedder == "none" else 60)
     reported, ended = 0, False
     for line in process.stdout:
         if line == "end\n":

@@ -88,6 +88,15 @@ def same(one: Path, other: Path, queries: Sequence[str] = ()) -> None:
         assert search(one, query) == search(other, query)
 
 
+def vectors_of(index: Path) -> dict[tuple[str, int], tuple[bytes, bytes]]:
+    """(document id, chunk index) -> hash of the embedded text, and the vector."""
+    query = (
+        'SELECT document_id, c."index", v.hash, v.vector FROM vectors v JOIN chunks c ON c.id = v.chunk '
+        "JOIN documents d ON d.id = c.document"
+    )
+    return {(name, number): (digest, vector) for name, number, digest, vector in rows(index, query)}
+
+
 def halves(vector: Sequence[float]) -> list[float]:
     """The numbers as float16 holds them."""
     return [struct.unpack("<e", struct.pack("<e", number))[0] for number in vector]

@@ -4,6 +4,9 @@
 and with whole documents (a chunk size that none reaches): keyword, vector and hybrid search, and the preset `english`;
 a document scores as its best chunk. Beside them bm25s on the terms of the reference (spec I33), title and text, and
 the figures of ../shared/design/quality.md.
+
+What was embedded once is kept (`Kept`) and lent to later indexes: an index takes over the vectors of equal text, and
+embedding is nearly all of the time.
 """
 
 from __future__ import annotations
@@ -11,15 +14,22 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import ir_measures
 import yaml
 from ir_measures import nDCG
 
+from ragcli.models.embedder import open_embedder
+from ragcli.models.place import model_place
+from ragcli.options import Settings
+from ragcli.store.sqlite import vectors
+from ragcli.types import EmbedderCard
 from tests.bench import measure
 from tests.reference.terms import terms
 
@@ -37,6 +47,46 @@ STATED = {
 MODES = ("keyword", "vector", "hybrid")
 BLANK = dict.fromkeys(("collection", "chunks", *MODES, "hybrid, rrf", "english"), "")
 Run = list[ir_measures.ScoredDoc]
+
+
+class Kept:
+    """Vectors of texts that were embedded before, by the embedder's fingerprint and the text's hash."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS kept(fingerprint TEXT, hash BLOB, vector BLOB, "
+                "PRIMARY KEY(fingerprint, hash)) WITHOUT ROWID"
+            )
+
+    def known(self, fingerprint: str) -> dict[bytes, bytes]:
+        """All vectors of this embedder."""
+        with closing(sqlite3.connect(self.path)) as db:
+            return dict(db.execute("SELECT hash, vector FROM kept WHERE fingerprint = ?", (fingerprint,)))
+
+    def add(self, fingerprint: str, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keep (hash, vector) pairs."""
+        with closing(sqlite3.connect(self.path)) as db, db:
+            db.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", [(fingerprint, *row) for row in rows])
+
+    def lend(self, index: Path, card: EmbedderCard) -> None:
+        """The index, made without vectors, waits for those of `card`, and has these as spare ones."""
+        with closing(sqlite3.connect(index)) as db, db:
+            vectors.start_over(db, card)
+            rows = self.known(card.fingerprint).items()
+            db.executemany("INSERT OR IGNORE INTO spare_vectors VALUES (?, ?)", rows)
+
+    def take(self, index: Path, card: EmbedderCard) -> None:
+        """Keep what the index has."""
+        with closing(sqlite3.connect(index)) as db:
+            self.add(card.fingerprint, db.execute("SELECT hash, vector FROM vectors").fetchall())
+
+
+def kept_of(name: str) -> Kept:
+    """What is kept of a collection."""
+    return Kept(measure.WORK / "quality" / name / "kept.db")
 
 
 def records(path: Path) -> Iterator[dict[str, str]]:
@@ -67,12 +117,17 @@ def taken_in(collection: Path, folder: Path, settings: Mapping[str, object], pre
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    config = folder / "ragcli.yaml"
+    config, index, kept = folder / "ragcli.yaml", folder / "index.db", kept_of(collection.name)
     known = yaml.safe_load((measure.ROOT / "configs" / f"{preset}.yaml").read_text()) if preset else {}
     config.write_text(json.dumps({**known, **settings}))  # JSON is YAML
-    where = ["--index", str(folder / "index"), "--config", str(config)]
+    where = ["--index", str(index), "--config", str(config)]
     ingest = [str(measure.RAGCLI), "ingest", str(collection / "corpus.jsonl"), *where]
-    subprocess.run(ingest, check=True, capture_output=True)
+    subprocess.run([*ingest, "--no-embed"], check=True, capture_output=True)
+    with closing(open_embedder(Settings(), model_place())) as embedder:
+        card = embedder.card
+    kept.lend(index, card)
+    subprocess.run(ingest, check=True, capture_output=True)  # embeds what is not kept
+    kept.take(index, card)
     return where
 
 

@@ -140,6 +140,26 @@ def test_the_best_of_the_eligible_come_back_however_many_there_are(tmp_path: Pat
                     assert search(index, query, 10, allowed=allowed) == expected(made, query, 10, allowed=ids)
 
 
+@pytest.mark.parametrize("large", ["many", "bits"])
+def test_a_file_of_an_earlier_state_is_searched_without_what_is_gone(tmp_path: Path, large: str) -> None:
+    rows = clustered(6000, 32)
+    with Vectored(tmp_path, 32) as made, closing(made.reader()) as db:
+        made.add(rows[:5900])
+        vector_file.update(made.db, made.path)
+        made.delete({*range(1, 5900, 9), *range(40, 60)})
+        made.add(rows[5900:])
+        before = made.side.read_bytes()
+        index = DenseIndex(db, made.path, 32)
+        plain = 500 * 32 if large == "bits" else dense.PLAIN
+        with mock.patch.object(dense, "PLAIN", plain), mock.patch.object(dense, "CANDIDATES", 2500 * 32):
+            for query in [rows[0], rows[45], *clustered(3, 32, seed=5)]:
+                assert search(index, query, 10) == expected(made, query, 10)
+                for allowed in ([(10, 80)], [(30, 5950)]):
+                    ids = {one for first, last in allowed for one in range(first, last + 1)}
+                    assert search(index, query, 10, allowed=allowed) == expected(made, query, 10, allowed=ids)
+        assert made.side.read_bytes() == before
+
+
 def test_equal_vectors_have_equal_scores_wherever_they_stand(tmp_path: Path) -> None:
     rows = clustered(5000, 384)
     rows[[3, 700, 4999]] = rows[1234]

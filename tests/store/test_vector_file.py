@@ -284,6 +284,16 @@ def test_nearest_are_the_lowest_distances_and_all_equal_to_the_last(wanted: int,
     assert found.tolist() == [at for at in places if distances[at] <= last]
 
 
+def test_nearest_does_not_rely_on_what_a_sample_tells() -> None:
+    """Every third row is looked at first; only these are near."""
+    count = 3 * bit_planes.SAMPLE + 5
+    distances = [at // 3 % 64 if at % 3 == 0 else 64 for at in range(count)]
+    planes = np.array([[(1 << distance) - 1 for distance in distances]], np.uint64)
+    found = bit_planes.nearest(planes, np.zeros(1, np.uint64), 1000)
+    last = sorted(distances)[999]
+    assert found.tolist() == [at for at, distance in enumerate(distances) if distance <= last]
+
+
 @pytest.mark.parametrize("dimension", [1, 63, 64, 65, 384, 1000])
 def test_agreement_is_the_sum_of_the_querys_numbers_where_bits_are_set(dimension: int) -> None:
     rows, query = clustered(700, dimension), clustered(1, dimension, seed=4)[0]

@@ -1,0 +1,327 @@
+"""Which chunks, which headers, which fusion: nDCG@10 over the judged collections of ../shared/data/retrieval.
+
+`python -m tests.bench.quality_experiments EXPERIMENT [COLLECTION…]`, with an experiment of `EXPERIMENTS`. Documents,
+chunks, terms, vectors and queries are ragcli's; scores of all chunks for all queries are then matrices, which makes a
+setting a matter of seconds. `python -m tests.bench.quality` shows the same figures through the command line. A document scores
+as its best chunk; a candidate is a chunk among the best `depth` of an arm, by its own score; as in `ragcli.arms`, BM25
+candidates hold a term of the query and dense ones have a cosine of 0 or more.
+
+Texts are embedded once (`quality.Kept`). A difference is tested by flipping the signs of the queries' differences
+(Smucker, Allan & Carterette, A Comparison of Statistical Significance Tests for Information Retrieval, 2007).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from ragcli.chunk import chunk, chunker
+from ragcli.models.embedder import open_embedder
+from ragcli.models.place import model_place
+from ragcli.models.windows import load_tokenizer
+from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, ModelsSettings, Settings
+from ragcli.read.records import document_of
+from ragcli.store.sqlite import vectors
+from ragcli.text import Analyzer
+from ragcli.types import Document
+from tests.bench import measure, quality
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]  # (queries, chunks) or (queries, documents)
+    Ids = NDArray[np.int64]
+
+WHOLE = 2**30
+SIZES = (512, 1000, 1600, 2400, WHOLE)
+ENGLISH = (AnalyzerSettings(stemmer="english", stopwords="english"), Bm25Settings(k1=1.2))
+RAW = (AnalyzerSettings(), Bm25Settings())
+AT_ONCE = 512  # texts
+WINDOW = 254  # tokens of text in one window of minilm
+TOP = 10
+
+
+class Chunked(msgspec.Struct, frozen=True):
+    """A collection in chunks. `document`: of each chunk the number of its document; those of one are neighbours."""
+
+    name: str
+    texts: list[str]
+    contexts: list[str]
+    document: Ids
+    names: list[str]
+
+    @property
+    def starts(self) -> Ids:
+        """The first chunk of each document."""
+        return np.searchsorted(self.document, np.arange(len(self.names)))
+
+    @property
+    def counts(self) -> Ids:
+        """How many chunks each document has."""
+        return np.bincount(self.document, minlength=len(self.names))
+
+
+@cache
+def documents_of(name: str) -> list[Document]:
+    """The documents of a collection, in its order."""
+    path = quality.COLLECTIONS / name / "corpus.jsonl"
+    found = (document_of(row, path.name, at, at, "jsonl") for at, row in enumerate(quality.records(path), 1))
+    return [one for one in found if isinstance(one, Document)]
+
+
+@cache
+def chunked(name: str, size: int, *, is_headed: bool) -> Chunked:
+    """The collection in chunks of so many characters, a tenth of that shared by neighbours."""
+    settings = ChunkingSettings(size=size, overlap=0 if size == WHOLE else size // 10, context_header=is_headed)
+    cut = chunker(settings, None)
+    texts, contexts, document, names = list[str](), list[str](), list[int](), list[str]()
+    for one in documents_of(name):
+        chunks = chunk(one, cut, context_header=is_headed)
+        texts += [part.text for part in chunks]
+        contexts += [part.context for part in chunks]
+        document += [len(names)] * len(chunks)
+        names += [one.id] if chunks else []
+    return Chunked(name, texts, contexts, np.array(document, np.int64), names)
+
+
+def queries_of(name: str) -> dict[str, str]:
+    """The judged queries, by their ids."""
+    judged = {one.query_id for one in quality.qrels_of(quality.COLLECTIONS / name)}
+    rows = quality.records(quality.COLLECTIONS / name / "queries.jsonl")
+    return {row["_id"]: row["text"] for row in rows if row["_id"] in judged}
+
+
+# -------------------------------------------------------------------------------------------------------- dense scores
+
+
+def embedded(name: str, texts: Sequence[str], precision: str = "int8") -> Matrix:
+    """The vectors of these texts, as an index keeps them.  # (texts, dimension)"""
+    settings = Settings(models=ModelsSettings(precision=precision))  # type: ignore[arg-type]
+    kept = quality.kept_of(name)
+    with closing(open_embedder(settings, model_place())) as embedder:
+        card = embedder.card
+        hashes = [vectors.digest(text) for text in texts]
+        found = kept.known(card.fingerprint)
+        new = sorted({hash_: text for hash_, text in zip(hashes, texts, strict=True) if hash_ not in found}.items())
+        for start in range(0, len(new), AT_ONCE):
+            some = new[start : start + AT_ONCE]
+            made = embedder.passages([text for _, text in some]).vectors
+            rows = [(hash_, vectors.packed(vector)) for (hash_, _), vector in zip(some, made, strict=True)]
+            kept.add(card.fingerprint, rows)
+            found.update(rows)
+    return np.stack([np.frombuffer(found[one], "<f2") for one in hashes]).astype(np.float32)
+
+
+def inputs(chunks: Chunked) -> list[str]:
+    """What of each chunk is embedded."""
+    pairs = zip(chunks.contexts, chunks.texts, strict=True)
+    return [vectors.input_of(context, text) for context, text in pairs]
+
+
+def cosines(chunks: Chunked, precision: str = "int8", texts: Sequence[str] | None = None) -> Matrix:
+    """The cosine of every judged query with every chunk (with `texts` in place of the chunks' own)."""
+    asked = list(queries_of(chunks.name).values())
+    passages = inputs(chunks) if texts is None else texts
+    units = _units(embedded(chunks.name, [*asked, *passages], precision))
+    scores: Matrix = units[: len(asked)] @ units[len(asked) :].T
+    return scores
+
+
+def truncated(texts: Sequence[str]) -> list[str]:
+    """What a model that reads one window of 256 tokens sees of these texts."""
+    tokenizer = load_tokenizer(model_place().cache / "minilm" / "tokenizer.json")
+    encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    ends = [one.offsets[WINDOW - 1][1] if len(one.offsets) >= WINDOW else None for one in encodings]
+    return [text[:end] for text, end in zip(texts, ends, strict=True)]
+
+
+def _units(rows: Matrix) -> Matrix:
+    units: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return units
+
+
+# -------------------------------------------------------------------------------------------------------- BM25 scores
+
+
+class Keyword(msgspec.Struct, frozen=True):
+    """BM25 of every judged query and every chunk, and three of its document, said of each of its chunks.
+
+    `own`: as an index has it. `whole`: of the document as one text among documents. `best`: each term's best part in
+    any chunk of the document. `summed`: the terms of the document's chunks taken together, under the idf of chunks.
+    """
+
+    own: Matrix
+    whole: Matrix
+    best: Matrix
+    summed: Matrix
+
+
+class _Postings:
+    """Terms to (texts, times), and lengths."""
+
+    def __init__(self, texts: Sequence[Sequence[str]]) -> None:
+        lists: dict[str, dict[int, int]] = {}
+        for number, terms in enumerate(texts):
+            for term in terms:
+                times = lists.setdefault(term, {})
+                times[number] = times.get(number, 0) + 1
+        self.lengths = np.array([len(terms) for terms in texts], np.float64)
+        self._lists = lists
+
+    def idf(self, term: str) -> float:
+        df = len(self._lists.get(term, ()))
+        return float(np.log1p((len(self.lengths) - df + 0.5) / (df + 0.5)))
+
+    def times(self, term: str) -> Matrix:
+        """How often each text has the term."""
+        dense = np.zeros(len(self.lengths), np.float32)
+        found = self._lists.get(term, {})
+        dense[list(found)] = list(found.values())
+        return dense
+
+    def saturated(self, times: Matrix, lengths: NDArray[np.float64], bm25: Bm25Settings) -> Matrix:
+        norm = bm25.k1 * (1 - bm25.b + bm25.b * lengths / lengths.mean())
+        return (times / (times + norm)).astype(np.float32)
+
+
+def keyword(chunks: Chunked, english: bool = False) -> Keyword:
+    """BM25 over headers and texts, the first repeated in each chunk."""
+    analyzer, bm25 = ENGLISH if english else RAW
+    analyse = Analyzer(analyzer).terms
+    parts = _Postings([analyse(one) for one in inputs(chunks)])
+    has_headers = any(chunks.contexts)
+    bodies = {one.id: analyse(f"{one.title}\n{one.text}" if has_headers else one.text) for one in documents_of(chunks.name)}
+    wholes = _Postings([bodies[one] for one in chunks.names])
+    sums = np.add.reduceat(parts.lengths, chunks.starts)
+    shape = (len(queries_of(chunks.name)), len(chunks.document))
+    found = Keyword(*(np.zeros(shape, np.float32) for _ in range(4)))
+    for row, text in enumerate(queries_of(chunks.name).values()):
+        for term in analyse(text):
+            times, idf = parts.times(term), parts.idf(term)
+            own = parts.saturated(times, parts.lengths, bm25) * idf
+            found.own[row] += own
+            found.best[row] += np.maximum.reduceat(own, chunks.starts)[chunks.document]
+            together = np.add.reduceat(times, chunks.starts)
+            found.summed[row] += (parts.saturated(together, sums, bm25) * idf)[chunks.document]
+            of_whole = wholes.saturated(wholes.times(term), wholes.lengths, bm25) * wholes.idf(term)
+            found.whole[row] += of_whole[chunks.document]
+    return found
+
+
+# -------------------------------------------------------------------------------- a chunk's document in its score
+
+
+def document_cosines(chunks: Chunked, own: Matrix) -> dict[str, Matrix]:
+    """What a document's cosine may be, said of each of its chunks: the best, the best two's mean, the mean."""
+    best = np.maximum.reduceat(own, chunks.starts, axis=1)
+    mean = np.add.reduceat(own, chunks.starts, axis=1) / chunks.counts
+    second = np.maximum.reduceat(np.where(_is_first_best(own, best, chunks), -1, own), chunks.starts, axis=1)
+    two = np.where(chunks.counts > 1, (best + second) / 2, best)
+    return {"max": best[:, chunks.document], "top 2": two[:, chunks.document], "mean": mean[:, chunks.document]}
+
+
+def _is_first_best(own: Matrix, best: Matrix, chunks: Chunked) -> NDArray[np.bool_]:
+    is_best = own == best[:, chunks.document]
+    counted = np.cumsum(is_best, axis=1)
+    before = counted[:, chunks.starts] - is_best[:, chunks.starts]
+    first: NDArray[np.bool_] = is_best & (counted - before[:, chunks.document] == 1)
+    return first
+
+
+def centroid_cosines(chunks: Chunked, own: Matrix) -> Matrix:
+    """The cosine with the mean of the document's vectors, said of each of its chunks."""
+    units = _units(embedded(chunks.name, inputs(chunks)))
+    centroids = np.add.reduceat(units, chunks.starts, axis=0) / chunks.counts[:, None]
+    mean = np.add.reduceat(own, chunks.starts, axis=1) / chunks.counts
+    found: Matrix = (mean / np.linalg.norm(centroids, axis=1))[:, chunks.document]
+    return found
+
+
+# -------------------------------------------------------------------------------------------------- fusion and figures
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """Scores of an arm. `own` decides what is a candidate (above `floor`), `score` is what is fused."""
+
+    own: Matrix
+    score: Matrix
+    weight: float = 0.5
+
+
+def searched(chunks: Chunked, arms: Sequence[Arm], method: str = "relative", depth: int = 100) -> list[Ids]:
+    """For each query its documents, best first, by their best chunk."""
+    return [_ranked(chunks, [(arm.own[row], arm.score[row], arm.weight) for arm in arms], method, depth) for row in range(len(arms[0].own))]
+
+
+def _ranked(chunks: Chunked, arms: Sequence[tuple[Matrix, Matrix, float]], method: str, depth: int) -> Ids:
+    tops = [_top(own, depth) for own, _, _ in arms]
+    union = np.unique(np.concatenate(tops))
+    fused = np.zeros(len(union))
+    for top, (_, score, weight) in zip(tops, arms, strict=True):
+        fused += weight * _scaled(score[union], top, union, score, method)
+    found = np.full(len(chunks.names), -np.inf)
+    np.maximum.at(found, chunks.document[union], fused)
+    order = np.argsort(-found, kind="stable")[:TOP]
+    kept: Ids = order[np.isfinite(found[order])]
+    return kept
+
+
+def _top(own: Matrix, depth: int) -> Ids:
+    found = np.argpartition(-own, depth)[:depth] if depth < len(own) else np.arange(len(own))
+    above: Ids = found[own[found] > 0]
+    return above
+
+
+def _scaled(scores: Matrix, top: Ids, union: Ids, score: Matrix, method: str) -> NDArray[np.float64]:
+    if not len(top):
+        return np.zeros(len(union))
+    wide = scores.astype(np.float64)
+    if method == "rrf":
+        ranks = np.full(len(union), np.inf)
+        ranks[np.searchsorted(union, top[np.argsort(-score[top], kind="stable")])] = np.arange(1, len(top) + 1)
+        return 1 / (60 + ranks)
+    low, spread = (wide.min(), wide.max() - wide.min()) if method == "relative" else (wide.mean(), wide.std())
+    return (wide - low) / spread if spread else np.ones(len(union))
+
+
+class Judged:
+    """The judgements of a collection over the documents of its chunks."""
+
+    def __init__(self, name: str) -> None:
+        self._grades: dict[str, dict[str, int]] = {query: {} for query in queries_of(name)}
+        for one in quality.qrels_of(quality.COLLECTIONS / name):
+            self._grades[one.query_id][one.doc_id] = one.relevance
+
+    def ndcg(self, chunks: Chunked, rankings: Sequence[Ids]) -> NDArray[np.float64]:
+        """nDCG@10 of each query (Järvelin & Kekäläinen 2002, gains as they are, as trec_eval counts)."""
+        pairs = zip(self._grades.values(), rankings, strict=True)
+        return np.array([_ndcg(grades, [chunks.names[one] for one in ranking]) for grades, ranking in pairs])
+
+
+def _ndcg(grades: Mapping[str, int], ranking: Sequence[str]) -> float:
+    discounts = 1 / np.log2(np.arange(2, TOP + 2))
+    ideal = sorted(grades.values(), reverse=True)[:TOP]
+    gains = [grades.get(one, 0) for one in ranking[:TOP]]
+    best = float(np.dot(ideal, discounts[: len(ideal)]))
+    return float(np.dot(gains, discounts[: len(gains)])) / best if best else 0.0
+
+
+def p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], draws: int = 10_000) -> float:
+    """How often queries' differences with random signs differ as much on the mean, two-sided."""
+    difference = ours - theirs
+    difference = difference[difference != 0]
+    if not len(difference):
+        return 1.0
+    signs = np.random.default_rng(1).choice(np.array([-1.0, 1.0], np.float32), (draws, len(difference)))
+    found = np.abs(signs @ difference.astype(np.float32)) >= abs(difference.sum()) - 1e-6
+    return float((found.sum() + 1) / (draws + 1))
+
+
