@@ -265,7 +265,8 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """An index in figures. `average_length` is in terms a chunk, `bytes` the size of the file on disk."""
+    """An index in figures. `average_length` is in terms a chunk, `bytes` the size of the file on disk, of
+    which `free` hold nothing."""
 
     path: str
     schema: int
@@ -280,6 +281,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     deleted_chunks: int
     bytes: int
     generation: int
+    free: int = 0
     vectors: int = 0
     embedder: EmbedderCard | None = None
     roots: tuple[str, ...] = ()

@@ -545,7 +545,6 @@ def test_settings_are_two_levels_deep() -> None:
 # --- services and models
 
 
-@pytest.mark.spec("C15")
 @pytest.mark.parametrize(
     ("yaml", "said"),
     [
@@ -576,7 +575,6 @@ def test_a_found_file_may_not_reach_out(load_here: Load, project: Path, yaml: st
     load_here(user=yaml, environ={"HOME_KEY": "hunter2"})
 
 
-@pytest.mark.spec("C15")
 def test_a_found_file_may_name_what_is_here(load_here: Load, project: Path) -> None:
     assert load_here("models: {embedder: minilm}").settings.models.embedder == "minilm"
     assert load_here("models: {embedder: none, folder: models}").settings.models.folder == str(project / "models")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,51 @@ def test_every_preset_loads_and_says_what_it_is_for(name: str, tmp_path: Path) -
     load(config=Path(name), flags={}, environ={}, cwd=tmp_path, home=None)
 
 
-def test_english_is_stemmed_with_stop_words(tmp_path: Path) -> None:
-    settings = load(config=Path("english"), flags={}, environ={}, cwd=tmp_path, home=None).settings
-    assert (settings.analyzer.stemmer, settings.analyzer.stopwords) == ("english", "english")
-    assert (settings.bm25.k1, settings.bm25.b) == (1.2, 0.75)
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "keyword": {
+        "models.embedder": "none", "retrieval.mode": "keyword",
+        "analyzer.stemmer": "none", "analyzer.stopwords": "none",
+    },
+    "english": {
+        "analyzer.stemmer": "english", "analyzer.stopwords": "english", "bm25.k1": 1.2, "bm25.b": 0.75,
+        "fusion.method": "relative", "fusion.weights": {"bm25": 0.5, "dense": 0.5}, "retrieval.mode": "hybrid",
+    },
+    "fast": {"models.embedder": "fast", "retrieval.mode": "hybrid"},
+    "rag-net": {
+        "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.min_score": 0.0, "fusion.method": "rrf",
+        "fusion.rrf_k": 60, "fusion.weights": {"bm25": 1.0, "dense": 1.0}, "fusion.normalize": False,
+    },
+    "semantic-memory": {
+        "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.candidate_count": 20, "retrieval.min_score": 0.6,
+    },
+    "mythosia": {
+        "retrieval.mode": "hybrid", "retrieval.top_k": 5, "retrieval.candidate_multiplier": 3,
+        "retrieval.min_score": 0.6, "fusion.method": "rrf", "fusion.normalize": True,
+    },
+    "agentic-dart": {"retrieval.mode": "vector", "retrieval.top_k": 4},
+}  # fmt: skip
+
+
+def value(settings: Settings, key: str) -> Any:
+    """What stands at a dotted key."""
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)
+
+
+@pytest.mark.spec("C4")
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_a_preset_is_what_its_system_is_described_as(name: str, tmp_path: Path) -> None:
+    settings = load(config=Path(name), flags={}, environ={}, cwd=tmp_path, home=None).settings
+    assert {key: value(settings, key) for key in DESCRIBED[name]} == DESCRIBED[name]
+
+
+def test_every_preset_is_described() -> None:
+    assert {*DESCRIBED, "default"} == set(preset_names())
+
+
+@pytest.mark.parametrize(("name", "candidates"), [("semantic-memory", 20), ("mythosia", 15), ("rag-net", 15)])
+def test_a_preset_gives_its_stages_as_many_candidates_as_its_system(name: str, candidates: int, tmp_path: Path) -> None:
+    settings = load(config=Path(name), flags={}, environ={}, cwd=tmp_path, home=None).settings
+    assert settings.retrieval.candidates == candidates
+    if name != "semantic-memory":
+        assert settings.fusion.depth <= candidates  # so the fusion sees no more of each arm

@@ -32,7 +32,7 @@ def stats(view: Stats) -> str:
         "terms": f"{view.terms:,} different, {view.total_terms:,} in all, {view.average_length:.1f} a chunk",
         "postings": f"{view.postings:,} in {counted(view.segments, 'segment')}",
         "vectors": _vectors(view),
-        "size": _bytes(view.bytes),
+        "size": f"{_bytes(view.bytes)} ({_bytes(view.free)} free)",
         "schema": f"version {view.schema}, generation {view.generation}",
         "roots": ", ".join(view.roots),
     }

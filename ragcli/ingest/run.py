@@ -574,12 +574,18 @@ class _Run:
         if self.db.total_changes == self.changes:
             return
         schema.tidy(self.db)
-        if self.card is None:
-            Path(vectors.side_file(self.call.place)).unlink(missing_ok=True)
-            return
+        if vectors.needs_side_file(self.db, self.call.place):
+            self._copy_vectors()
+
+    def _copy_vectors(self) -> None:
+        """Bring the side file in step. Without it the index is as good, only slower to search."""
         from ragcli.store.sqlite import vector_file
 
-        vector_file.update(self.db, self.call.place)
+        try:
+            vector_file.update(self.db, self.call.place)
+        except OSError as error:
+            place = vectors.side_file(self.call.place)
+            self.committer.tally.warnings.append(f"{place} can't be written ({error.strerror}): searches are slower")
 
     def report(self) -> IngestReport:
         """The sum of it."""

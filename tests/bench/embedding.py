@@ -1,9 +1,9 @@
 """Embedding rate: minilm here against the bare session and other runtimes on the same weights: `make bench-embedding`.
 
-Passages of 110 tokens (the title counted in) cut from the sample corpus, in this process, in turn. "bare session" is the
-very network on token ids that are there already, its output thrown away. "fp32 batches" is how ONNX embedders commonly
-run it: fp32, padded batches of 32, all cores on each. sentence-transformers takes part where it is installed. The cold
-part starts processes that embed one query, and says what they spent their time on.
+Passages of 110 tokens cut from the sample corpus, in this process, in turn. "bare session" is the very network on token
+ids that are there already, its output thrown away. "fp32 batches" is how ONNX embedders commonly run it: fp32, padded
+batches of 32, all cores on each. sentence-transformers takes part where it is installed. The cold part starts processes
+that embed one query, and says what they spent their time on.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ embedder = open_embedder(Settings(), ModelPlace(Path(sys.argv[1]), offline=True)
 load_tokenizer(Path(sys.argv[1], "minilm", "tokenizer.json")); mark()
 embedder.warm(); mark()
 embedder.query("how long do the batteries last"); mark()
-names = ["numpy", "onnxruntime", "tokenizers", "ragcli and its card", "tokenizer file", "session and tokenizer", "query"]
+names = ["numpy", "onnxruntime", "tokenizers", "card", "tokenizer file", "session and tokenizer", "query"]
 steps = dict(zip(names, (1000 * (b - a) for a, b in zip(marks, marks[1:]))))
 steps["session alone"] = steps["session and tokenizer"] - steps["tokenizer file"]
 print(__import__("json").dumps(steps))
@@ -61,7 +61,8 @@ def passages(folder: Path) -> list[str]:
     files = sorted((measure.ROOT / "sample_corpus").rglob("*.md"))
     text = " ".join(path.read_text(encoding="utf-8") for path in files)
     tokens = tokenizer.encode(text * (1 + PASSAGES * TOKENS * 2 // len(text)), add_special_tokens=False)
-    found, start = [], 0
+    found: list[str] = []
+    start = 0
     while len(found) < PASSAGES:
         start = (start + TOKENS + 7) % (len(tokens.ids) - TOKENS)
         end = start + TOKENS - 2
@@ -90,7 +91,7 @@ def bare(opened: TransformerEmbedder, texts: list[str]) -> RUN:
 def batches(path: Path, tokenizer_file: Path) -> RUN:
     """fp32 in padded batches, masked mean, length 1."""
     import numpy as np
-    import onnxruntime as ort
+    import onnxruntime as ort  # type: ignore[import-untyped]
     from tokenizers import Tokenizer
 
     from ragcli.models.onnx import cores
@@ -118,14 +119,15 @@ def batches(path: Path, tokenizer_file: Path) -> RUN:
 
 def sentence_transformers(folder: Path) -> RUN:
     """The same weights in torch."""
-    import torch
-    from sentence_transformers import SentenceTransformer, models
+    import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from sentence_transformers.sentence_transformer import modules  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     from ragcli.models.onnx import cores
 
     torch.set_num_threads(cores())
-    transformer = models.Transformer(str(folder), max_seq_length=256)
-    model = SentenceTransformer(modules=[transformer, models.Pooling(384, pooling_mode="mean"), models.Normalize()])
+    transformer = modules.Transformer(str(folder), max_seq_length=256)
+    model = SentenceTransformer(modules=[transformer, modules.Pooling(384, pooling_mode="mean"), modules.Normalize()])
     return lambda texts: model.encode(texts, batch_size=BATCH, show_progress_bar=False)
 
 
@@ -149,7 +151,7 @@ def rates(runs: Mapping[str, RUN], texts: list[str]) -> dict[str, list[float]]:
     """Milliseconds of each, round by round, the order turned around every other round."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(-1, ROUNDS):
-        names = list(runs) if number % 2 else list(reversed(runs))
+        names = list(runs) if number % 2 else list(runs)[::-1]
         for name in names:
             start = time.perf_counter()
             runs[name](texts)

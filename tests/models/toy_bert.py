@@ -13,30 +13,10 @@ from numpy.typing import NDArray
 from tests.reference.bert import Bert
 
 HIDDEN, INNER, LAYERS, HEADS, POSITIONS, EPSILON = 16, 32, 2, 4, 24, 1e-6
-WORDS = tuple(
-    [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "a",
-        "b",
-        "c",
-        "d",
-        "e",
-        "f",
-        "g",
-        "h",
-        "i",
-        "j",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "##s",
-    ]
-)
+WORDS = (
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j",
+    "one", "two", "three", "four", "five", "##s",
+)  # fmt: skip
 CONFIG = {
     "model_type": "bert", "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
     "num_attention_heads": HEADS, "vocab_size": len(WORDS), "max_position_embeddings": POSITIONS, "type_vocab_size": 2,
@@ -103,9 +83,9 @@ def write_tokenizer(folder: Path) -> None:
     from tokenizers.processors import TemplateProcessing
 
     tokenizer = Tokenizer(WordPiece({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.normalizer = Lowercase()  # type: ignore[assignment]
-    tokenizer.pre_tokenizer = Whitespace()  # type: ignore[assignment]
-    tokenizer.post_processor = TemplateProcessing(  # type: ignore[assignment]
+    tokenizer.normalizer = Lowercase()
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     tokenizer.enable_truncation(4)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ragcli.errors import IndexCorrupt
-from ragcli.store.sqlite import dense, schema, vector_file
+from ragcli.store.sqlite import dense, schema, vector_file, vectors
 from ragcli.store.sqlite.dense import DenseIndex
 from tests.reference import dense as reference
 from tests.store.vectored import Vectored, clustered
@@ -29,7 +29,7 @@ Hits = list[tuple[int, float]]
 @pytest.fixture
 def no_few() -> Iterator[None]:
     """Even a handful of vectors gets a side file."""
-    with mock.patch.object(vector_file, "FEW", 0):
+    with mock.patch.object(vectors, "FEW", 0):
         yield
 
 
@@ -339,13 +339,13 @@ def test_a_read_only_medium(tmp_path: Path, no_few: None) -> None:
 
 
 def test_a_reader_makes_no_file_for_few_vectors_or_few_changes(tmp_path: Path) -> None:
-    rows, query = clustered(vector_file.FEW + 60, 8), clustered(1, 8, seed=9)[0]
+    rows, query = clustered(vectors.FEW + 60, 8), clustered(1, 8, seed=9)[0]
     with Vectored(tmp_path, 8) as made:
-        made.add(rows[: vector_file.FEW])
+        made.add(rows[: vectors.FEW])
         index = DenseIndex(made.db, made.path, 8)
         assert search(index, query, 5) == expected(made, query, 5)
         assert not made.side.exists()
-        made.add(rows[vector_file.FEW :])
+        made.add(rows[vectors.FEW :])
         assert search(index, query, 5) == expected(made, query, 5)
         before = made.side.read_bytes()
         made.add(rows[:20])

@@ -126,7 +126,7 @@ class DenseIndex:
     def _opened(self, now: Snapshot) -> Sequence[_Part]:
         if not now.count:
             return ()
-        if now.count <= vector_file.FEW:
+        if now.count <= vectors.FEW:
             return (_held(*vector_file.every_row(self._db, self._dimension)),)
         file = vector_file.load(self._path, self._dimension)
         if file is not None and file.shows == now:
@@ -139,7 +139,7 @@ class DenseIndex:
         usable = file if file is not None and file.serves(now) else None
         at = vector_file.places(usable, ids, tags) if usable else np.full(len(ids), -1, np.int64)
         missing = np.count_nonzero(at < 0)
-        if missing > max(vector_file.FEW, vector_file.GROWN * len(ids)) and self._written(file):
+        if missing > max(vectors.FEW, vector_file.GROWN * len(ids)) and self._written(file):
             made = vector_file.load(self._path, self._dimension)
             if made is not None and made.shows == now:
                 return (_whole(made),)

@@ -45,6 +45,7 @@ class Inspector:
                 deleted_chunks=self._one("SELECT coalesce(sum(length(ids)), 0) / 2 FROM deleted"),
                 bytes=os.stat(self._store.path).st_size,  # noqa: PTH116
                 generation=int(str(meta.get("generation", 0))),
+                free=self._one("PRAGMA freelist_count") * self._one("PRAGMA page_size"),
                 vectors=self._store.vector_count(),
                 embedder=self._store.card(),
                 roots=self._roots(),

@@ -330,7 +330,7 @@ def wipe(path: str | os.PathLike[str]) -> None:
     # The log goes first: left behind, it would be replayed into the next index of this name.
     from ragcli.store.sqlite.vectors import side_file
 
-    for name in (f"{place}-wal", f"{place}-shm", side_file(place), str(place)):
+    for name in (f"{place}-wal", f"{place}-shm", side_file(place), f"{side_file(place)}.new", str(place)):
         Path(name).unlink(missing_ok=True)
 
 
@@ -352,7 +352,7 @@ def tidy(db: sqlite3.Connection) -> None:
     """Statistics fresh, room given back, the log written back into the file: the end of a run that wrote something."""
     (pages,), (free,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count"))
     if free > SLACK * pages:  # what merges and deletes left over
-        db.execute("PRAGMA incremental_vacuum").fetchall()
+        db.executescript("PRAGMA incremental_vacuum")  # `execute` takes one step of it, which gives one page back
     db.execute("PRAGMA analysis_limit = 400")
     db.execute("PRAGMA optimize")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x93RAGVEC\n"
 FORMAT = 1
-FEW = 4_096  # so many vectors are read from SQLite about as fast: no file is made of them
 BLOCK = 8_192  # rows at a time, when a file is made
 SAMPLE = 16_384  # vectors that tell the mean well enough
 HINT = "embed everything anew: ragcli ingest --re-embed PATH…"
@@ -209,7 +208,7 @@ def places(file: VectorFile, ids: Ids, tags: NDArray[np.uint64]) -> Ids:
 # ---------------------------------------------------------------------------------------------------------- writing
 
 
-def update(db: sqlite3.Connection, index: str | os.PathLike[str], *, few: int = FEW) -> Updated:
+def update(db: sqlite3.Connection, index: str | os.PathLike[str], *, few: int = vectors.FEW) -> Updated:
     """Bring the file beside `index` in step with it: the end of a run that wrote vectors.
 
     An index of up to `few` vectors, or without an embedder, needs no file and keeps none. Takes about as much memory as

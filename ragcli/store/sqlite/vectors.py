@@ -33,8 +33,12 @@ TABLES = (
     # documents some of whose chunks have no vector yet; `reason`: why the last try failed
     "CREATE TABLE unembedded(document INTEGER PRIMARY KEY, reason TEXT)",
 )
-# vector_count is kept exact; vectors_state grows with each change of `vectors`, vectors_epoch when all are replaced
+# vector_count is kept exact; vectors_state is another random number after each change of `vectors` (a count could come
+# to the same number twice, after a power cut took the last transactions); vectors_epoch grows when all are replaced
+FEW = 2_000  # so many vectors are read from SQLite in milliseconds: no side file is made of them
 COUNTERS = {"vector_count": 0, "vectors_state": 0, "vectors_epoch": 0}
+
+_NEW_STATE = "UPDATE meta SET value = random() WHERE key = 'vectors_state'"
 
 Row = tuple[int, bytes, bytes]  # chunk id, hash, vector
 
@@ -167,7 +171,7 @@ class VectorWriter:
         """Bring the counters in step."""
         if self._touched:
             self._db.execute("UPDATE meta SET value = value + ? WHERE key = 'vector_count'", (self._change,))
-            self._db.execute("UPDATE meta SET value = value + 1 WHERE key = 'vectors_state'")
+            self._db.execute(_NEW_STATE)
 
 
 def start_over(db: sqlite3.Connection, embedder: EmbedderCard | None) -> None:
@@ -178,7 +182,8 @@ def start_over(db: sqlite3.Connection, embedder: EmbedderCard | None) -> None:
     if embedder is not None:
         db.execute("INSERT INTO unembedded(document) SELECT id FROM documents WHERE chunk_count > 0")
     db.execute("UPDATE meta SET value = 0 WHERE key = 'vector_count'")
-    db.execute("UPDATE meta SET value = value + 1 WHERE key IN ('vectors_state', 'vectors_epoch', 'generation')")
+    db.execute("UPDATE meta SET value = value + 1 WHERE key IN ('vectors_epoch', 'generation')")
+    db.execute(_NEW_STATE)
     set_card(db, embedder)
 
 
@@ -200,6 +205,11 @@ def reasons(db: sqlite3.Connection) -> list[tuple[str, str]]:
         "SELECT document_id, reason FROM unembedded u JOIN documents d ON d.id = u.document "
         "WHERE reason IS NOT NULL ORDER BY document_id"
     ).fetchall()
+
+
+def needs_side_file(db: sqlite3.Connection, index: str | os.PathLike[str]) -> bool:
+    """Whether there is a side file to keep in step, or enough vectors to make one of; without importing numpy."""
+    return count(db) > FEW or os.path.exists(side_file(index))  # noqa: PTH110
 
 
 def side_file(index: str | os.PathLike[str]) -> str:

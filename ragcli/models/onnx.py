@@ -1,0 +1,164 @@
+"""ONNX networks: sessions, how they are run, and the files that are converted for them. The owner of `onnxruntime`.
+
+A text is run alone, in one thread, and several are run at once by as many threads (a run releases Python's lock). A
+dynamically quantised network has one scale for a whole input, and padding changes the order in which numbers are added:
+in a batch, a text's vector would depend on its neighbours. Alone it is as fast as in padded batches, or faster.
+
+Converted files are kept in the cache, named by the hash of what they were made of, and written atomically.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ragcli.errors import RagcliError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+    import onnxruntime  # type: ignore[import-untyped]
+    from numpy.typing import NDArray
+
+    from ragcli.models.bert import Head
+    from ragcli.options import Precision
+
+T = TypeVar("T")
+EXPORTER = "1"  # grows whenever `bert` makes other numbers of the same weights: part of every fingerprint
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+
+
+class Network:
+    """An open ONNX network over token ids. May be used by several threads.
+
+    `is_final`: it was written by `bert`, and optimising it would make it slower to load and to run.
+    """
+
+    def __init__(self, path: Path, *, threads: int = 1, is_final: bool = False) -> None:
+        self._path = path
+        self._threads = threads
+        self._session = _session(path, is_final=is_final)
+        self._inputs = self._known_inputs()
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def _known_inputs(self) -> dict[str, str]:
+        found = {given.name: _TYPES.get(given.type, "") for given in self._session.get_inputs()}
+        unknown = [name for name, kind in found.items() if name not in INPUTS or not kind]
+        if unknown or INPUTS[0] not in found:
+            names = ", ".join(unknown) or f"no {INPUTS[0]}"
+            raise RagcliError(f"{self._path}: its inputs can't be served: {names}", f"known: {', '.join(INPUTS)}")
+        return found
+
+    def output(self, dimensions: int) -> str:
+        """The name of its first output with so many dimensions.
+
+        Raises: RagcliError: there is none.
+        """
+        outputs = self._session.get_outputs()
+        for output in outputs:
+            if len(output.shape) == dimensions:
+                return str(output.name)
+        shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
+        raise RagcliError(f"{self._path}: no output has {dimensions} dimensions, only {shapes}")
+
+    def run(self, output: str, tokens: Sequence[int], types: Sequence[int] | None = None) -> NDArray[np.float32]:
+        """The output for one text, its first dimension 1. `types`: the token types, zeros where there are none.
+
+        Raises: RagcliError: the network fails on it.
+        """
+        import numpy as np
+
+        values = {
+            "input_ids": tokens,
+            "attention_mask": np.ones(len(tokens)),
+            "token_type_ids": np.zeros(len(tokens)) if types is None else types,
+        }
+        feed = {name: np.asarray([values[name]], kind) for name, kind in self._inputs.items()}
+        try:
+            return self._session.run([output], feed)[0]  # type: ignore[no-any-return]
+        except Exception as error:  # onnxruntime has one class an error code, all of Exception
+            raise RagcliError(f"{self._path}: {_first_line(error)} ({len(tokens)} tokens)") from error
+
+    def each(self, work: Callable[[T], NDArray[np.float32]], items: Sequence[T]) -> Iterator[NDArray[np.float32]]:
+        """`work`, which calls `run`, on each of the items, by all threads; results in the order of the items."""
+        if self._threads == 1 or len(items) <= 1:
+            return map(work, items)
+        from concurrent.futures import ThreadPoolExecutor  # 4 ms, which a query shall not pay
+
+        with self._lock:
+            self._pool = self._pool or ThreadPoolExecutor(self._threads, "onnx")
+        return self._pool.map(work, items)
+
+    def close(self) -> None:
+        """Ends its threads."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def _session(path: Path, *, is_final: bool) -> onnxruntime.InferenceSession:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what matters is raised
+    if is_final:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise RagcliError(f"{path}: no network that onnxruntime can open: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def converted(
+    folder: Path,
+    identity: Sequence[str],
+    into: Path,
+    precision: Precision,
+    *,
+    notify: Callable[[str], None],
+    head: Head = "encoder",
+) -> Path:
+    """The ONNX file made of the BERT model in `folder`; made now if it is not in the folder `into`.
+
+    `identity`: the hashes of the files it is made of. `notify` gets a line before it is made, which takes a second or
+    two.
+    Raises: RagcliError: the folder has no such model, or the file can't be written.
+    """
+    digest = sha256("\n".join(identity).encode()).hexdigest()[:16]
+    path = into / f"{head}-{precision}-{EXPORTER}-{digest}.onnx"
+    if not path.is_file():
+        from ragcli.models.bert import export
+
+        notify(f"converting {folder} to ONNX ({precision}), once")
+        _write(path, export(folder, head=head, precision=precision))
+    return path
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RagcliError(f"{path}: {error.strerror}", "check the models folder") from error

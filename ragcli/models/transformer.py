@@ -1,0 +1,283 @@
+"""Vectors by a transformer encoder, run here as an ONNX network (spec M5, I22).
+
+The vector of a text is the mean of the network's token vectors, special tokens included, or its [CLS] vector, at length
+1 (Reimers & Gurevych 2019). A text longer than the window is run window by window: the mean is that over the tokens
+of all windows; of [CLS] vectors it is the mean that weighs each window by its tokens. Which files, prefixes and window:
+the catalogue says, or the folder (`folder`); settings win over both.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from ragcli.errors import OptionError, RagcliError, UsageError
+from ragcli.models.catalogue import TOKENIZER, model
+from ragcli.models.folder import FolderCard, ModelFolder, hashes, positions_of, read_folder
+from ragcli.models.onnx import EXPORTER, Network, converted, cores
+from ragcli.models.pull import ensure
+from ragcli.models.windows import Windows, load_tokenizer
+from ragcli.types import Embedded, EmbedderCard
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragcli.models.catalogue import Model
+    from ragcli.models.place import ModelPlace
+    from ragcli.options import Settings
+
+HUB = "hub:"
+METHOD = "1"  # grows whenever pooling or windows change: part of every fingerprint
+CONVERTED = "converted"  # the cache's folder of what was made from folders of the user's
+WINDOW = 512  # tokens, where nothing tells
+
+
+class Files(msgspec.Struct, frozen=True):
+    """What an embedder opens. `network` gives the ONNX file, made first if need be.
+
+    `is_final`: nothing is left to optimise in it (see `onnx.Network`).
+    """
+
+    network: Callable[[], Path]
+    tokenizer: Path
+    is_final: bool
+
+
+class TransformerEmbedder:
+    """An Embedder over an ONNX network and a tokenizer; both are opened when first needed. For several threads.
+
+    `threads`: as many texts are run at once; 0 = one a core that this process may use.
+    """
+
+    def __init__(self, files: Files, card: EmbedderCard, *, threads: int = 0) -> None:
+        self._files = files
+        self._card = card
+        self._threads = threads or cores()
+        self._lock = threading.Lock()
+        self._opened: _Encoder | None = None
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        place: ModelPlace,
+        card: EmbedderCard | None = None,  # noqa: ARG003 - as the other embedders; files tell all there is to know
+    ) -> TransformerEmbedder:
+        """What `models.embedder` names: a model of the catalogue, a folder, or "hub:ORG/NAME".
+
+        Raises:
+            ModelMissing, RemoteError: its files are not here and can't be fetched.
+            OptionError: `embedding.max_tokens` is more than the model's positions.
+            RagcliError: the folder lacks something; the message says what.
+        """
+        folder, digests, made = _found(settings, place)
+        files = Files(
+            lambda: (
+                folder.network or converted(folder.path, digests, made, settings.models.precision, notify=place.notify)
+            ),
+            folder.path / TOKENIZER,
+            is_final=folder.network is None,
+        )
+        embedder = cls(files, _card(settings, folder, digests), threads=settings.models.threads)
+        return embedder if embedder.card.dimension else embedder._measured()
+
+    def __repr__(self) -> str:
+        return f"TransformerEmbedder({self._card.name!r})"
+
+    @property
+    def card(self) -> EmbedderCard:
+        """What it is."""
+        return self._card
+
+    def passages(self, texts: Sequence[str]) -> Embedded:
+        """Vectors of passages, each the same whatever stands beside it.
+
+        A text longer than the window is a problem where `embedding.long` is "refuse".
+        """
+        return self._embedded([self._card.passage_prefix + text for text in texts])
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, (dimension,), of length 1.
+
+        Raises: RagcliError: it has none, or is longer than the window where `embedding.long` is "refuse".
+        """
+        found = self._embedded([self._card.query_prefix + text])
+        if found.problems:
+            reason = found.problems[0]
+            raise RagcliError(f"{self._card.name}: this query has no vector: {reason}", "ask with --mode keyword")
+        vector: NDArray[np.float32] = found.vectors[0]
+        return vector
+
+    def warm(self) -> None:
+        """Opens network and tokenizer now; from any thread."""
+        self._encoder()
+
+    def close(self) -> None:
+        """Lets them go."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
+
+    def _encoder(self) -> _Encoder:
+        with self._lock:
+            if self._opened is None:
+                self._opened = _Encoder(self._files, self._card, self._threads)
+            return self._opened
+
+    def _measured(self) -> TransformerEmbedder:
+        """Itself, its dimension taken from a vector: where the folder doesn't tell."""
+        encoder = self._encoder()
+        (vector,) = encoder.vectors(encoder.windows([""]))
+        self._card = replace(self._card, dimension=len(vector))
+        return self
+
+    def _embedded(self, texts: list[str]) -> Embedded:
+        import numpy as np
+
+        encoder = self._encoder()
+        vectors = np.zeros((len(texts), self._card.dimension), np.float32)
+        windows = encoder.windows(texts)
+        problems = {row: fault for row, parts in enumerate(windows) if (fault := self._refusal(parts))}
+        rows = [row for row in range(len(texts)) if row not in problems]
+        for row, vector in zip(rows, encoder.vectors([windows[row] for row in rows]), strict=True):
+            if fault := _put(vector, vectors[row]):
+                problems[row] = fault
+        return Embedded(vectors, problems)
+
+    def _refusal(self, windows: list[list[int]]) -> str:
+        """Why a text of these windows is not taken; "" where it is."""
+        if len(windows) == 1 or self._card.long != "refuse":
+            return ""
+        tokens = self._encoder().length(windows)
+        return f"{tokens} tokens are more than the model's window of {self._card.max_tokens}"
+
+
+class _Encoder:
+    """The open network and tokenizer of an embedder."""
+
+    def __init__(self, files: Files, card: EmbedderCard, threads: int) -> None:
+        self._windows = Windows(load_tokenizer(files.tokenizer), card.max_tokens)
+        self._network = Network(files.network(), threads=threads, is_final=files.is_final)
+        self._output = self._network.output(dimensions=3)
+        self._is_mean = card.pooling == "mean"
+
+    def windows(self, texts: Sequence[str]) -> list[list[list[int]]]:
+        """For each text the token ids of its windows."""
+        return self._windows.of(texts)
+
+    def length(self, windows: list[list[int]]) -> int:
+        """How many tokens the text of these windows has, special tokens counted once."""
+        return self._windows.length(windows)
+
+    def vectors(self, texts: Sequence[list[list[int]]]) -> list[NDArray[np.float32]]:
+        """The vector of each of these texts, given as windows, before it is brought to length 1."""
+        tasks = [(row, part) for row, windows in enumerate(texts) for part in range(len(windows))]
+        # long ones first: else one thread works on when the others are done
+        tasks.sort(key=lambda task: -len(texts[task[0]][task[1]]))
+        found = self._network.each(self._summed, [texts[row][part] for row, part in tasks])
+        parts = dict(zip(tasks, found, strict=True))
+        return [_sum([parts[row, part] for part in range(len(windows))]) for row, windows in enumerate(texts)]
+
+    def close(self) -> None:
+        """Ends its threads."""
+        self._network.close()
+
+    def _summed(self, tokens: list[int]) -> NDArray[np.float32]:
+        """The sum of the token vectors of a window, or its [CLS] vector times its tokens."""
+        import numpy as np
+
+        states = self._network.run(self._output, tokens)[0]
+        summed: NDArray[np.float32]
+        summed = states.sum(axis=0, dtype=np.float32) if self._is_mean else states[0] * np.float32(len(tokens))
+        return summed
+
+
+def _sum(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    first, *others = vectors
+    for vector in others:
+        first = first + vector
+    return first
+
+
+def _put(vector: NDArray[np.float32], into: NDArray[np.float32]) -> str:
+    """Puts `vector`, at length 1, where it belongs; or says why it can't, and leaves zeros there."""
+    import numpy as np
+
+    if not np.isfinite(vector).all():
+        return "the model gave a vector with NaN or infinity"
+    largest = np.abs(vector).max()
+    if not largest:
+        return "the model gave a vector of zeros"
+    scaled = vector / largest  # so that no square overflows or vanishes
+    into[:] = scaled / np.linalg.norm(scaled)
+    return ""
+
+
+# --- from settings to files and card
+
+
+def _found(settings: Settings, place: ModelPlace) -> tuple[ModelFolder, list[str], Path]:
+    """What `models.embedder` names, the hashes of its files, and where to keep what is made of them."""
+    from ragcli import config
+
+    name = settings.models.embedder
+    if name.startswith(HUB):
+        from ragcli.models.snapshot import snapshot
+
+        folder = read_folder(snapshot(name.removeprefix(HUB), place))
+    elif config.names_folder(name):
+        folder = read_folder(Path(name).expanduser())
+    else:
+        entry = model(name)
+        folder = _of_catalogue(entry, place)
+        return folder, [file.sha256 for file in entry.files], folder.path
+    made = place.cache / CONVERTED
+    return folder, hashes(folder.files, made), made
+
+
+def _of_catalogue(entry: Model, place: ModelPlace) -> ModelFolder:
+    own = entry.card
+    if entry.kind != "embedder" or own is None or own.pooling == "max":
+        raise UsageError(f"{entry.name} is no embedder: its kind is {entry.kind}", "ragcli models list")
+    card = FolderCard(own.dimension, own.pooling, own.max_tokens, own.query_prefix, own.passage_prefix)
+    path = ensure(entry.name, place)
+    return ModelFolder(path, None, card, positions_of(path))
+
+
+def _card(settings: Settings, folder: ModelFolder, digests: Sequence[str]) -> EmbedderCard:
+    """The model's own card under the settings; its dimension is 0 where no file tells."""
+    chosen, own = settings.embedding, folder.card
+    is_converted = folder.network is None
+    card = EmbedderCard(
+        name=settings.models.embedder,
+        fingerprint="",
+        dimension=own.dimension or 0,
+        precision=settings.models.precision if is_converted else "",
+        pooling=chosen.pooling or own.pooling or "mean",
+        query_prefix=_either(chosen.query_prefix, own.query_prefix),
+        passage_prefix=_either(chosen.passage_prefix, own.passage_prefix),
+        max_tokens=_window(chosen.max_tokens, folder),
+        long=chosen.long,
+    )
+    # what a model is called, and where it lies, changes no vector
+    identity = [METHOD, EXPORTER if is_converted else "", *sorted(digests), replace(card, name="", dimension=0)]
+    return replace(card, fingerprint=sha256(msgspec.json.encode(identity)).hexdigest())
+
+
+def _either(chosen: str | None, own: str | None) -> str:
+    return (own if chosen is None else chosen) or ""
+
+
+def _window(chosen: int | None, folder: ModelFolder) -> int:
+    most = folder.positions
+    if chosen and most and chosen > most:
+        raise OptionError("embedding.max_tokens", chosen, f"this model has {most} positions")
+    return chosen or folder.card.max_tokens or most or WINDOW
