@@ -13,7 +13,7 @@ from ragcli.cli import Terminated, main
 def run() -> None:
     """Run the command line and end the process with its exit code. Once that is known, Ctrl-C changes it no more."""
     # numpy's BLAS would start its threads while it is imported: half of the time that takes, and nobody needs them
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.putenv("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, _end)
     code = main()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -3,6 +3,10 @@
 A ```console block is a tour: lines that start with `$ ` are run, in order, on a terminal of 80 columns; the lines below
 a command must come in its output, or in its messages, in that order. `…` stands for any text, a line of `…` alone for
 any lines; durations are not compared. Every command must end with 0 (one that shall not is written `command; echo $?`).
+
+The tour is that of a newcomer with the default embedder; the model's files are those of the user who runs the tests.
+Processors round differently, and a model's vectors with them: a number from 0 to 1 with four decimals, as cosines and
+fused scores are written, may be off by 0.002. BM25 scores above 1, ranks and everything else may not.
 """
 
 from __future__ import annotations
@@ -17,14 +21,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from ragcli import config, errors
 from ragcli.cli.app import build
+from ragcli.models import catalogue
 from ragcli.options import Settings
 from ragcli.read import formats
+
+if TYPE_CHECKING:
+    from ragcli.models.place import ModelPlace
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -33,6 +41,9 @@ COLUMNS = 80
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _DURATION = re.compile(r"\d+(?:\\\.\d+)?(?=\\? m?s\b)")  # in a line that went through re.escape
+_SHARE = re.compile(r"(?<![\d.])[01]\.\d{4}(?!\d)")
+_ESCAPED_SHARE = re.compile(r"(?<![\d.])[01]\\\.\d{4}(?!\d)")
+OFF = 0.002
 
 
 class Command(NamedTuple):
@@ -54,14 +65,15 @@ def tour() -> Iterator[Command]:
             yield Command(first + start, lines[start][2:], shown)
 
 
-def environment(home: Path) -> dict[str, str]:
-    """That of a newcomer: nothing of ours is set, and `ragcli` is on the path."""
+def environment(home: Path, models: Path) -> dict[str, str]:
+    """That of a newcomer: nothing of ours is set but where models are, and `ragcli` is on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAGCLI_", "XDG_", "COLUMNS"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-    return {**kept, "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+    ours = {"HOME": str(home), "RAGCLI_MODELS": str(models), "PATH": path}
+    return {**kept, **ours, "LC_ALL": "C.UTF-8", "TERM": "xterm"}
 
 
-def on_terminal(command: str, folder: Path, home: Path) -> tuple[int, list[list[str]]]:
+def on_terminal(command: str, folder: Path, home: Path, models: Path) -> tuple[int, list[list[str]]]:
     """Exit code of a command, and its lines on standard output and error, each a terminal of 80 columns."""
     terminals = [terminal() for _ in range(2)]
     (output, inner_output), (errors, inner_errors) = terminals
@@ -71,7 +83,7 @@ def on_terminal(command: str, folder: Path, home: Path) -> tuple[int, list[list[
         stdout=inner_output,
         stderr=inner_errors,
         cwd=folder,
-        env=environment(home),
+        env=environment(home, models),
     )
     os.close(inner_output)
     os.close(inner_errors)
@@ -114,8 +126,7 @@ def missing(shown: tuple[str, ...], streams: list[list[str]]) -> str | None:
     """The first shown line that comes in no stream after those before it; None when all do."""
     rest = [list(stream) for stream in streams]
     for line in shown:
-        pattern = re.compile(_DURATION.sub(r"[\\d.]+", re.escape(line)).replace("…", ".*"))
-        places = [[at for at, found in enumerate(stream) if pattern.fullmatch(found)] for stream in rest]
+        places = [[at for at, found in enumerate(stream) if shows(line, found)] for stream in rest]
         number = next((number for number, found in enumerate(places) if found), None)
         if line.strip() == "…":
             continue
@@ -125,20 +136,30 @@ def missing(shown: tuple[str, ...], streams: list[list[str]]) -> str | None:
     return None
 
 
+def shows(line: str, found: str) -> bool:
+    """Whether the README's line stands for a line that was found."""
+    escaped = _DURATION.sub(r"[\\d.]+", re.escape(line)).replace("…", ".*")
+    match = re.fullmatch(_ESCAPED_SHARE.sub(r"([01]\\.\\d{4})", escaped), found)
+    if match is None:
+        return False
+    pairs = zip(_SHARE.findall(line), match.groups(), strict=True)
+    return all(abs(float(shown) - float(real)) <= OFF for shown, real in pairs)
+
+
 def told(streams: list[list[str]]) -> str:
     """What the command wrote, for the message of a failure."""
     return "\n".join("\n".join(stream) for stream in streams)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the tour is one for a POSIX shell")
-def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
+def test_the_tour_runs_word_for_word(tmp_path: Path, models: ModelPlace) -> None:
     folder, home = tmp_path / "tour", tmp_path / "home"
     home.mkdir()
     shutil.copytree(ROOT / "sample_corpus", folder / "sample_corpus")
     commands = list(tour())
     assert len(commands) > 20
     for command in commands:
-        code, streams = on_terminal(command.text, folder, home)
+        code, streams = on_terminal(command.text, folder, home, models.cache)
         place = f"README.md:{command.line}: {command.text}"
         assert code == 0, f"{place}: exit code {code}\n{told(streams)}"
         lost = missing(command.shown, streams)
@@ -146,13 +167,13 @@ def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("C10")
-def test_the_python_example_runs(tmp_path: Path) -> None:
+def test_the_python_example_runs(tmp_path: Path, models: ModelPlace) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus")
     done = subprocess.run(
         [sys.executable, "-c", example],
         cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path, models.cache),
         capture_output=True,
         text=True,
         check=False,
@@ -171,6 +192,9 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
         (("c", "x", "d"), [["a", "c", "d"], ["w", "x"]], None),
         (("x … z", "…", "1 hit (4.7 ms)"), [["x y z", "w", "1 hit (12.0 ms)"]], None),
         (("1 hit (4.7 ms)",), [["2 hits (4.7 ms)"]], "1 hit (4.7 ms)"),
+        (("cosine 0.5000 = 1.0000 …",), [["cosine 0.5015 = 0.9985 x"]], None),
+        (("cosine 0.5000",), [["cosine 0.5031"]], "cosine 0.5000"),
+        (("bm25 9.1700",), [["bm25 9.1701"]], "bm25 9.1700"),
     ],
 )
 def test_shown_lines_are_looked_for_in_order(
@@ -200,13 +224,19 @@ def options_of(command: Any, context: Any) -> set[str]:
 
 
 def command_line() -> dict[str, set[str]]:
-    """Each command with its options; "" for those before a command."""
+    """Each command with its options, those of its own commands among them; "" for those before a command."""
     group = build()
     with group.make_context("ragcli", [], resilient_parsing=True) as context:
         found = {"": options_of(group, context)}
         for name in group.list_commands(context):
-            found[name] = options_of(group.get_command(context, name), context)
+            command = group.get_command(context, name)
+            found[name] = options_of(command, context).union(*(options_of(one, context) for one in within(command)))
     return found
+
+
+def within(command: Any) -> list[Any]:
+    """The commands of a command, such as `pull` of `models`."""
+    return list(getattr(command, "commands", {}).values())
 
 
 @pytest.mark.parametrize("name", list(command_line()))
@@ -224,6 +254,20 @@ def test_the_list_of_commands_is_whole() -> None:
     assert set(re.findall(r"^### ragcli (\w+)$", README, re.MULTILINE)) == set(command_line()) - {""}
 
 
+def test_the_commands_of_a_command_are_documented() -> None:
+    group = build()
+    with group.make_context("ragcli", [], resilient_parsing=True) as context:
+        names = {one.name for one in within(group.get_command(context, "models"))}
+    assert names
+    assert set(re.findall(r"`ragcli models (\w+)", section("ragcli models"))) == names
+
+
+@pytest.mark.spec("M1")
+def test_the_catalogue_is_that_of_the_program() -> None:
+    rows = re.findall(r"^\| `([\w.-]+)` \| (\w+) \| ([\d.]+) \| (\S+) \|", section("Models"), re.MULTILINE)
+    assert rows == [(one.name, one.kind, f"{one.size / 1e6:.1f}", one.licence) for one in catalogue.MODELS]
+
+
 def test_documented_keys_exist() -> None:
     sections = "|".join(Settings().__struct_fields__)
     written = set(re.findall(rf"`((?:{sections})\.[a-z_0-9]+)\b", README))
@@ -237,7 +281,7 @@ def test_every_variable_of_ours_is_documented() -> None:
 
 
 def test_every_preset_is_documented() -> None:
-    assert set(config.preset_names()) <= set(re.findall(r"`([a-z]+)`", section("Configuration")))
+    assert set(config.preset_names()) <= set(re.findall(r"^\| `([a-z-]+)` \|", section("Configuration"), re.MULTILINE))
 
 
 def exit_codes(error: type[errors.RagcliError]) -> set[int]:

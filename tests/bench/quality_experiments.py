@@ -2,9 +2,9 @@
 
 `python -m tests.bench.quality_experiments EXPERIMENT [COLLECTION…]`, with an experiment of `EXPERIMENTS`. Documents,
 chunks, terms, vectors and queries are ragcli's; scores of all chunks for all queries are then matrices, which makes a
-setting a matter of seconds. `python -m tests.bench.quality` shows the same figures through the command line. A document scores
-as its best chunk; a candidate is a chunk among the best `depth` of an arm, by its own score; as in `ragcli.arms`, BM25
-candidates hold a term of the query and dense ones have a cosine of 0 or more.
+setting a matter of seconds. `python -m tests.bench.quality` shows the same figures through the command line. A
+document scores as its best chunk; a candidate is a chunk among the best `depth` of an arm, by its own score. As in
+`ragcli.arms`, BM25 candidates hold a term of the query, and dense ones have a cosine of 0 or more.
 
 Texts are embedded once (`quality.Kept`). A difference is tested by flipping the signs of the queries' differences
 (Smucker, Allan & Carterette, A Comparison of Statistical Significance Tests for Information Retrieval, 2007).
@@ -13,15 +13,13 @@ Texts are embedded once (`quality.Kept`). A difference is tested by flipping the
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, partial
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ragcli.chunk import chunk, chunker
 from ragcli.models.embedder import open_embedder
@@ -34,11 +32,8 @@ from ragcli.text import Analyzer
 from ragcli.types import Document
 from tests.bench import measure, quality
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float32]  # (queries, chunks) or (queries, documents)
-    Ids = NDArray[np.int64]
+Matrix = NDArray[np.float32]
+Ids = NDArray[np.int64]
 
 WHOLE = 2**30
 SIZES = (512, 1000, 1600, 2400, WHOLE)
@@ -46,6 +41,7 @@ ENGLISH = (AnalyzerSettings(stemmer="english", stopwords="english"), Bm25Setting
 RAW = (AnalyzerSettings(), Bm25Settings())
 AT_ONCE = 512  # texts
 WINDOW = 254  # tokens of text in one window of minilm
+SIGNIFICANT = 0.05
 TOP = 10
 
 
@@ -192,14 +188,12 @@ class _Postings:
         return (times / (times + norm)).astype(np.float32)
 
 
-def keyword(chunks: Chunked, english: bool = False) -> Keyword:
+def keyword(chunks: Chunked, *, is_english: bool = False) -> Keyword:
     """BM25 over headers and texts, the first repeated in each chunk."""
-    analyzer, bm25 = ENGLISH if english else RAW
+    analyzer, bm25 = ENGLISH if is_english else RAW
     analyse = Analyzer(analyzer).terms
     parts = _Postings([analyse(one) for one in inputs(chunks)])
-    has_headers = any(chunks.contexts)
-    bodies = {one.id: analyse(f"{one.title}\n{one.text}" if has_headers else one.text) for one in documents_of(chunks.name)}
-    wholes = _Postings([bodies[one] for one in chunks.names])
+    wholes = _Postings([analyse(one) for one in inputs(chunked(chunks.name, WHOLE, is_headed=any(chunks.contexts)))])
     sums = np.add.reduceat(parts.lengths, chunks.starts)
     shape = (len(queries_of(chunks.name)), len(chunks.document))
     found = Keyword(*(np.zeros(shape, np.float32) for _ in range(4)))
@@ -258,7 +252,8 @@ class Arm(msgspec.Struct, frozen=True):
 
 def searched(chunks: Chunked, arms: Sequence[Arm], method: str = "relative", depth: int = 100) -> list[Ids]:
     """For each query its documents, best first, by their best chunk."""
-    return [_ranked(chunks, [(arm.own[row], arm.score[row], arm.weight) for arm in arms], method, depth) for row in range(len(arms[0].own))]
+    rows = ([(arm.own[row], arm.score[row], arm.weight) for arm in arms] for row in range(len(arms[0].own)))
+    return [_ranked(chunks, row, method, depth) for row in rows]
 
 
 def _ranked(chunks: Chunked, arms: Sequence[tuple[Matrix, Matrix, float]], method: str, depth: int) -> Ids:
@@ -325,3 +320,146 @@ def p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], draws: int =
     return float((found.sum() + 1) / (draws + 1))
 
 
+# --------------------------------------------------------------------------------------------------------- experiments
+
+Figures = Iterator[tuple[str, NDArray[np.float64]]]  # a setting, and what each query has under it
+SHARES = (0.1, 0.2, 0.3, 0.5, 0.7)
+
+
+def sizes(name: str) -> Figures:
+    """Chunk sizes, each with its header: keyword, vector, hybrid, and hybrid with English terms."""
+    for size in (1600, *(one for one in SIZES if one != 1600)):
+        chunks, judged = chunked(name, size, is_headed=True), Judged(name)
+        own, english, cosine = keyword(chunks).own, keyword(chunks, is_english=True).own, cosines(chunks)
+        for label, arms in {
+            "keyword": [Arm(own, own)],
+            "vector": [Arm(cosine, cosine)],
+            "hybrid": [Arm(own, own), Arm(cosine, cosine)],
+            "english": [Arm(english, english), Arm(cosine, cosine)],
+        }.items():
+            yield f"{_shown(size)} {label}", judged.ndcg(chunks, searched(chunks, arms))
+
+
+def headers(name: str) -> Figures:
+    """With and without a header in what is embedded, and in what BM25 counts."""
+    judged = Judged(name)
+    for size in (512, 1000, 1600, 2400):
+        pair = [chunked(name, size, is_headed=is_headed) for is_headed in (True, False)]
+        chunks = pair[0]
+        terms = dict(zip(("with", "without"), (keyword(one).own for one in pair), strict=True))
+        dense = dict(zip(("with", "without"), (cosines(one) for one in pair), strict=True))
+        for kind, scores in (("keyword", terms), ("vector", dense)):
+            for label, own in scores.items():
+                yield f"{size} {kind} {label}", judged.ndcg(chunks, searched(chunks, [Arm(own, own)]))
+        for one, other in (("with", "with"), ("without", "without"), ("with", "without"), ("without", "with")):
+            arms = [Arm(terms[one], terms[one]), Arm(dense[other], dense[other])]
+            yield f"{size} hybrid, BM25 {one}, dense {other}", judged.ndcg(chunks, searched(chunks, arms))
+
+
+def weighing(size: int, *, is_english: bool = False) -> Callable[[str], Figures]:
+    """A chunk's score with a share of its document's, of either arm and of both."""
+    return partial(_weighed, size=size, is_english=is_english)
+
+
+def _weighed(name: str, *, size: int, is_english: bool) -> Figures:
+    chunks, judged = chunked(name, size, is_headed=True), Judged(name)
+    bm25, cosine = keyword(chunks, is_english=is_english), cosines(chunks)
+    terms = {"whole": bm25.whole, "best": bm25.best, "summed": bm25.summed}
+    dense = {**document_cosines(chunks, cosine), "centroid": centroid_cosines(chunks, cosine)}
+    plain, plain_dense = Arm(bm25.own, bm25.own), Arm(cosine, cosine)
+
+    def figures(*arms: Arm) -> NDArray[np.float64]:
+        return judged.ndcg(chunks, searched(chunks, arms))
+
+    yield "hybrid", figures(plain, plain_dense)
+    yield "keyword", figures(plain)
+    yield "vector", figures(plain_dense)
+    for share in SHARES:
+        mixed = {kind: Arm(bm25.own, (1 - share) * bm25.own + share * score) for kind, score in terms.items()}
+        mixed_dense = {kind: Arm(cosine, (1 - share) * cosine + share * score) for kind, score in dense.items()}
+        for kind, arm in mixed.items():
+            yield f"keyword {kind} {share}", figures(arm)
+            yield f"hybrid {kind} {share}", figures(arm, plain_dense)
+        for kind, arm in mixed_dense.items():
+            yield f"vector {kind} {share}", figures(arm)
+            yield f"hybrid - {kind} {share}", figures(plain, arm)
+        for kind, arm in mixed.items():
+            for kind_dense, arm_dense in mixed_dense.items():
+                yield f"hybrid {kind} {kind_dense} {share}", figures(arm, arm_dense)
+
+
+def fusions(name: str) -> Figures:
+    """Methods, depths and weights, with raw and with English terms."""
+    chunks, judged = chunked(name, 1600, is_headed=True), Judged(name)
+    cosine = cosines(chunks)
+    for label, is_english in (("raw", False), ("english", True)):
+        own = keyword(chunks, is_english=is_english).own
+        for method in ("relative", "zscore", "rrf"):
+            for depth in (100, 30, 300, 1000):
+                rankings = searched(chunks, [Arm(own, own), Arm(cosine, cosine)], method, depth)
+                yield f"{label} {method} depth {depth}", judged.ndcg(chunks, rankings)
+            for weight in (0.3, 0.4, 0.6, 0.7):
+                arms = [Arm(own, own, 1 - weight), Arm(cosine, cosine, weight)]
+                yield f"{label} {method} dense {weight}", judged.ndcg(chunks, searched(chunks, arms, method))
+
+
+def precisions(name: str) -> Figures:
+    """int8 or fp32 weights, all windows or the first."""
+    judged = Judged(name)
+    for size in (WHOLE, 1600):
+        chunks = chunked(name, size, is_headed=True)
+        own, texts = keyword(chunks).own, inputs(chunks)
+        kinds = {
+            "int8": cosines(chunks), "int8 truncated": cosines(chunks, texts=truncated(texts)),
+            "fp32": cosines(chunks, "fp32"), "fp32 truncated": cosines(chunks, "fp32", truncated(texts)),
+        }  # fmt: skip
+        for label, cosine in kinds.items():
+            arm = Arm(cosine, cosine)
+            yield f"{_shown(size)} vector {label}", judged.ndcg(chunks, searched(chunks, [arm]))
+            yield f"{_shown(size)} hybrid {label}", judged.ndcg(chunks, searched(chunks, [Arm(own, own), arm]))
+
+
+EXPERIMENTS: Mapping[str, Callable[[str], Figures]] = {
+    "sizes": sizes,
+    "headers": headers,
+    "weighing-512": weighing(512),
+    "weighing-1600": weighing(1600),
+    "weighing-1600-english": weighing(1600, is_english=True),
+    "weighing-512-english": weighing(512, is_english=True),
+    "fusions": fusions,
+    "precisions": precisions,
+}
+
+
+def _shown(size: int) -> str:
+    return "whole" if size == WHOLE else str(size)
+
+
+def row_of(label: str, found: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> dict[str, object]:
+    """A setting over all collections: nDCG@10, + or - where it differs from the first one at p < .05; the mean."""
+    row: dict[str, object] = {"setting": label}
+    for name, settings in found.items():
+        first = next(iter(settings.values()))
+        p = p_value(settings[label], first)
+        sign = "" if p >= SIGNIFICANT else "+" if settings[label].mean() > first.mean() else "-"
+        row[name] = f"{settings[label].mean():.4f}{sign}"
+    return {**row, "mean": f"{np.mean([settings[label].mean() for settings in found.values()]):.4f}"}
+
+
+def main(arguments: list[str]) -> int:
+    experiment, names = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if experiment not in EXPERIMENTS or not quality.COLLECTIONS.is_dir():
+        print(f"quality_experiments: {' | '.join(EXPERIMENTS)}, over {quality.COLLECTIONS}", file=sys.stderr)
+        return 2
+    found: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for name in names or sorted(path.name for path in quality.COLLECTIONS.iterdir()):
+        found[name] = dict(EXPERIMENTS[experiment](name))
+        chunked.cache_clear()
+    rows = [row_of(label, found) for label in next(iter(found.values()))]
+    measure.table(f"nDCG@10, {experiment}", rows)
+    measure.record(f"quality-{experiment}", rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
