@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         IndexMismatch,
         IndexMissing,
         IndexUnusable,
+        ModelMissing,
         OptionError,
         RagcliError,
         ReadError,
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
         UsageError,
     )
     from ragcli.ingest import ingest_paths
-    from ragcli.options import Condition, RetrievalOptions, Settings
+    from ragcli.options import (
+        Condition,
+        EmbeddingSettings,
+        FusionSettings,
+        ModelsSettings,
+        RetrievalOptions,
+        Settings,
+    )
     from ragcli.pipeline import Pipeline
     from ragcli.types import (
         Chunk,
@@ -52,8 +60,10 @@ __all__ = [
     "ConfigError",
     "Document",
     "Drop",
+    "EmbeddingSettings",
     "Event",
     "ExpressionError",
+    "FusionSettings",
     "Hit",
     "IndexCorrupt",
     "IndexLocked",
@@ -62,6 +72,8 @@ __all__ = [
     "IndexUnusable",
     "IngestOptions",
     "IngestReport",
+    "ModelMissing",
+    "ModelsSettings",
     "OptionError",
     "Pipeline",
     "Problem",
@@ -81,7 +93,9 @@ __all__ = [
 
 _HOMES = {
     "ragcli.ingest": ("ingest_paths",),
-    "ragcli.options": ("Condition", "RetrievalOptions", "Settings"),
+    "ragcli.options": (
+        *("Condition", "EmbeddingSettings", "FusionSettings", "ModelsSettings", "RetrievalOptions", "Settings"),
+    ),
     "ragcli.pipeline": ("Pipeline",),
     "ragcli.types": (
         *("Chunk", "Document", "Drop", "Event", "Hit", "IngestOptions", "IngestReport"),

@@ -251,7 +251,8 @@ class _Retrieval:
         fusion = self._call.settings.fusion
         depth = max(wanted, self._options.candidates, fusion.depth) if self._call.mode == "hybrid" else wanted
         found = {arm.name: best for arm in list(self._arms) if (best := self._best(arm, depth)) is not None}
-        hits = self._fused(found, wanted) if self._call.mode == "hybrid" else self._alone(found, wanted)
+        is_fused = len(self._arms) > 1 or (self._call.mode == "hybrid" and fusion.method == "rrf")
+        hits = self._fused(found, wanted) if is_fused else self._alone(found, wanted)
         self._looked_at = len(hits)
         return Ranking(tuple(hits))
 
@@ -297,7 +298,7 @@ class _Retrieval:
             fuse.Arm(
                 arm.name,
                 {chunk: rank for rank, (chunk, _) in enumerate(found[arm.name], 1)},
-                arm.scores(union) if settings.method != "rrf" else dict(found[arm.name]),
+                arm.scores(union),
             )
             for arm in self._arms
         ]
@@ -352,9 +353,9 @@ class _Retrieval:
 
     def _without_words(self) -> list[str]:
         """That a hybrid ranking is by meaning alone, since no term of the query is in the index."""
-        if self._call.mode != "hybrid" or any(step.stage == "bm25" and step.given for step in self.steps):
+        if {arm.name for arm in self._arms} != {"bm25", "dense"}:
             return []
-        if all(arm.name != "bm25" for arm in self._arms):
+        if any(step.stage == "bm25" and step.given for step in self.steps):
             return []
         return [f"ranked by meaning alone: {self._unknown() or 'no chunk that may be found holds a word of the query'}"]
 
@@ -364,8 +365,9 @@ class _Retrieval:
         conditions = self._options.metadata_filter
         if conditions and not self._store.admitted(conditions):
             return self._why_nothing_admitted() or ["no document meets all filters"]
-        reasons = [] if self._call.mode == "vector" else [self._unknown() or NO_WORD]
-        if self._call.mode != "keyword":
+        ran = {arm.name for arm in self._arms}
+        reasons = [self._unknown() or NO_WORD] if "bm25" in ran else []
+        if "dense" in ran:
             reasons.append(f"no chunk has a cosine of retrieval.min_score = {self._options.min_score:g} or more")
         return reasons
 

@@ -105,7 +105,11 @@ def list_(
 
     place = begin(context, _common(config=config, quiet=quiet, verbose=verbose, debug=debug), {}).model_place()
     states = [(entry, pulling.state(entry.name, place)) for entry in MODELS]
-    streams.write(_as_json(states, place) if as_json else _as_table(states))
+    streams.write(
+        _as_json(states, place)
+        if as_json
+        else _as_table(states, streams.terminal_width() if streams.output_is_terminal() else 0)
+    )
     streams.flush()
     return 0
 
@@ -142,6 +146,7 @@ def verify(
     return 1 if bad else 0
 
 
+LEAST = 12  # columns for the last column, however narrow the terminal
 COMMANDS: dict[str, Any] = {
     "pull": (pull, "Fetch models and check their hashes.", PULL_EXAMPLES),
     "list": (list_, "List all models: kind, size, here or not, licence.", LIST_EXAMPLES),
@@ -174,8 +179,10 @@ def _pulled(entry: Model, place: ModelPlace) -> str:
     return f"{entry.name}: {entry.size / 1e6:.1f} MB in {monotonic() - start:.1f} s: {folder}"
 
 
-def _as_table(states: Sequence[tuple[Model, str]]) -> str:
-    """Columns as wide as their widest cell, one line a model; for people and `awk` alike."""
+def _as_table(states: Sequence[tuple[Model, str]], width: int) -> str:
+    """Columns as wide as their widest cell, one line a model, for people and `awk` alike; on a terminal of `width`
+    columns (0: none) the last column is wrapped.
+    """
     rows = [("NAME", "KIND", "MB", "STATE", "LICENCE", "WHAT")]
     for entry, state in states:
         rows.append((entry.name, entry.kind, f"{entry.size / 1e6:.1f}", state, entry.licence, entry.description))
@@ -183,8 +190,19 @@ def _as_table(states: Sequence[tuple[Model, str]]) -> str:
     lines = []
     for name, kind, size, state, licence, what in rows:
         cells = (name.ljust(widths[0]), kind.ljust(widths[1]), size.rjust(widths[2]), state.ljust(widths[3]))
-        lines.append("  ".join((*cells, licence.ljust(widths[4]), what)))
+        before = "  ".join((*cells, licence.ljust(widths[4]))) + "  "
+        lines += _wrapped(before, what, width)
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(before: str, text: str, width: int) -> list[str]:
+    room = width - len(before)
+    if not width or room >= len(text):
+        return [before + text]
+    from textwrap import wrap
+
+    first, *others = wrap(text, max(room, LEAST))
+    return [before + first, *(" " * len(before) + line for line in others)]
 
 
 def _as_json(states: Sequence[tuple[Model, str]], place: ModelPlace) -> bytes:

@@ -38,7 +38,7 @@ class _Drawing:
     def __call__(self, event: Event) -> None:
         if event.stage not in self._tasks:
             self._tasks[event.stage] = self._progress.add_task(
-                inert.line(event.stage), total=event.total, unit="", detail=""
+                inert.line(event.stage), total=event.total, unit=event.unit, detail=""
             )
         detail = inert.line(event.detail)
         shortened = detail if len(detail) <= LONGEST_DETAIL else "…" + detail[1 - LONGEST_DETAIL :]
@@ -56,10 +56,14 @@ def _bar() -> Progress:
         """Done of total, and how many a second."""
 
         def render(self, task: Task) -> Text:
-            done, total = _amount(task.completed, task.fields["unit"]), task.total
-            of = f"/{_amount(total, task.fields['unit'])}" if total is not None else ""
-            rate = f"  {_amount(task.speed, task.fields['unit'])}/s" if task.speed else ""
-            return Text(f"{done}{of}{rate}")
+            unit, total = task.fields["unit"], task.total
+            done = (
+                _amount(task.completed, unit)
+                if total is None
+                else f"{_count(task.completed, unit)}/{_amount(total, unit)}"
+            )
+            rate = f"  {_amount(task.speed, unit)}/s" if task.speed else ""
+            return Text(f"{done}{rate}")
 
     detail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
@@ -73,4 +77,8 @@ def _bar() -> Progress:
 
 
 def _amount(count: float, unit: str) -> str:
-    return f"{count / 1e6:.1f} MB" if unit == "bytes" else f"{count:,.0f} {unit}".rstrip()
+    return f"{_count(count, unit)} {'MB' if unit == 'bytes' else unit}".rstrip()
+
+
+def _count(count: float, unit: str) -> str:
+    return f"{count / 1e6:.1f}" if unit == "bytes" else f"{count:,.0f}"

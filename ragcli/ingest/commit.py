@@ -75,6 +75,7 @@ class Committer:
         self._group: ExitStack | None = None  # the transaction under way, the batch it writes with, its chunks
         self._batch: Batch | None = None
         self._held = 0
+        self.uncommitted = 0  # vectors
         self._names: dict[str, str] = {}  # a term that many batches bring is kept once
 
     def batch(self) -> AbstractContextManager[Batch]:
@@ -126,6 +127,7 @@ class Committer:
         batch = self._begun()
         batch.vectors.put(encoded.rows)
         batch.vectors.settle(encoded.settled)
+        self.uncommitted += len(encoded.rows)
         self.tally.embedded += encoded.embedded
         self.tally.reused += encoded.reused
 
@@ -150,6 +152,7 @@ class Committer:
         if self._group is not None:
             group, self._group, self._batch, self._held = self._group, None, None, 0
             group.close()
+            self.uncommitted = 0
             self._names.clear()
 
     def remove(self, rows: Sequence[int]) -> None:

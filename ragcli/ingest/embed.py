@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ragcli.store.sqlite.schema import Connection
 
 WINDOW = 256  # chunks that are embedded together: a second or two of a small model's time
+FIRST = 32  # chunks of the first window: progress is soon seen
 AHEAD = 4  # windows that may wait for the writer: they bound the memory
 DOCUMENTS = 512  # asked for at a time
 RECENT = 16_384  # vectors kept in memory until they can be found in the index
@@ -127,6 +128,7 @@ class _Work:
 
     def __init__(self, db: Connection, embedder: Embedder, window: int) -> None:
         self._db, self._embedder, self._window = db, embedder, window
+        self._size = min(FIRST, window)
         self._after = 0
         self._recent: dict[bytes, bytes] = {}
 
@@ -140,9 +142,9 @@ class _Work:
                 ended.append(number)
             else:
                 window.append(chunk)
-            if len(window) >= self._window:
+            if len(window) >= self._size:
                 yield self._encoded(window, ended, failed)
-                window, ended = [], []
+                window, ended, self._size = [], [], min(2 * self._size, self._window)
         if window or ended:
             yield self._encoded(window, ended, failed)
 

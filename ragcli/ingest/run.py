@@ -60,7 +60,7 @@ BESIDE = (".lock", "-wal", "-shm", "-journal")  # what lies beside an index
 LARGEST_LOCK = 4096  # bytes: it holds one name
 READER = __version__.encode()
 
-WITHOUT = "or do without vectors, for now: ragcli ingest --no-embed"
+WITHOUT = "or do without vectors, for now: ragcli ingest --no-embed PATH…"
 
 Clock = Callable[[], datetime]
 
@@ -460,7 +460,8 @@ class _Run:
     def _tell_vectors(self) -> None:
         tally = self.committer.tally
         done = tally.embedded + tally.reused
-        self.call.listen(Event(stage="embedding", done=done, total=done + self._unembedded(), unit="chunks"))
+        total = done + self._unembedded() - self.committer.uncommitted
+        self.call.listen(Event(stage="embedding", done=done, total=total, unit="chunks"))
 
     def _unembedded(self) -> int:
         return vectors.missing(self.db) if self.card else 0

@@ -5,6 +5,8 @@ Only the module of the kind that is asked for is imported. Weights load at the f
 
 from __future__ import annotations
 
+from ragcli.errors import UsageError, did_you_mean
+from ragcli.models.catalogue import Model
 from ragcli.models.place import ModelPlace
 from ragcli.options import Settings
 from ragcli.types import Embedder, EmbedderCard
@@ -34,9 +36,25 @@ def open_embedder(settings: Settings, place: ModelPlace, card: EmbedderCard | No
 
 def _is_static(name: str) -> bool:
     from ragcli import config
-    from ragcli.models.catalogue import model
 
     if name.startswith(HUB) or config.names_folder(name):
         return False
-    entry = model(name)
+    entry = _entry(name)
     return entry.card is not None and entry.card.runtime == "static"
+
+
+def _entry(name: str) -> Model:
+    """The catalogue's embedder of this name.
+
+    Raises: UsageError.
+    """
+    from ragcli.models.catalogue import ALIASES, MODELS, canonical
+
+    known = {entry.name: entry for entry in MODELS if entry.kind == "embedder"}
+    if (entry := known.get(canonical(name))) is not None:
+        return entry
+    names = (*known, *ALIASES, "none")
+    raise UsageError(
+        f"models.embedder = {name!r}: there is no such embedder{did_you_mean(name, names)}",
+        f"known: {', '.join(names)}; a folder such as ./my-model; hub:ORG/NAME; openai:MODEL",
+    )

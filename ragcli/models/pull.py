@@ -354,7 +354,7 @@ def _unusable(error: OSError, cache: Path) -> RagcliError:
 def _missing(entry: Model, folder: Path, faults: tuple[Fault, ...], failures: list[str]) -> ModelMissing:
     wrong = [str(fault) for fault in faults if fault.found]
     what = "; ".join([*wrong, *failures]) or f"model {entry.name} is not in {folder}"
-    hint = f"with a network: ragcli models pull {entry.name} (RAGCLI_OFFLINE and HF_HUB_OFFLINE not set)"
+    hint = f"with a network: ragcli models pull {entry.name} (without --offline, RAGCLI_OFFLINE, HF_HUB_OFFLINE)"
     return ModelMissing(f"{what}, and offline is on", hint)
 
 

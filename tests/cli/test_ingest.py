@@ -126,7 +126,7 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     with progress.shown(quiet=False) as listen:
         listen(Event("reading", 1_500_000, 3_000_000, "bytes", "big\x1b[31m.pdf"))
     assert "reading" in drawn.getvalue()
-    assert "1.5 MB/3.0 MB" in drawn.getvalue()
+    assert "1.5/3.0 MB" in drawn.getvalue()
     assert "big\\x1b[31m.pdf" in drawn.getvalue()
 
 

@@ -187,7 +187,7 @@ def test_progress_has_size_and_rate_on_a_terminal(tmp_path: Path, origin: Origin
     command = [sys.executable, "-c", RUN, "models", "pull", "toy"]
     with subprocess.Popen(command, cwd=ROOT, env=environ, stderr=follower, stdout=subprocess.DEVNULL) as process:
         os.close(follower)
-        seen = _read_until(leader, b"0.0 MB/0.0 MB")
+        seen = _read_until(leader, b"0.0/0.0 MB")
         origin.release.set()
         _read_until(leader, b"toy: 0.0 MB in ")
         assert process.wait(30) == 0

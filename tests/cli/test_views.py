@@ -9,7 +9,7 @@ import pytest
 from ragcli.cli import views
 from ragcli.cli.inspect import _with_bare_config
 from ragcli.cli.wording import counted
-from ragcli.types import ChunkView, DocumentLine, DocumentView, Problem, Stats, TermStat, TermView
+from ragcli.types import ChunkView, DocumentLine, DocumentView, EmbedderCard, Problem, Stats, TermStat, TermView
 from tests.cli.results import chunk
 
 
@@ -23,16 +23,26 @@ def rows(text: str) -> dict[str, str]:
 def test_stats() -> None:
     view = Stats(
         path="i.db", schema=1, collection="default", documents=1200, chunks=3400, terms=5600, postings=70000,
-        total_terms=340000, average_length=100.0, segments=2, deleted_chunks=3, bytes=3 * 1024 * 1024, generation=9,
+        total_terms=340000, average_length=100.0, segments=2, deleted_chunks=3, bytes=3 * 1024 * 1024, free=2048, generation=9,
         roots=("docs",), formats={"markdown": 1000, "pdf": 200}, failed=(Problem("a.pdf", "encrypted", "a password"),),
         settings={"bm25": {"k1": 1.5}, "note": "x"},
     )  # fmt: skip
     shown = rows(views.stats(view))
     assert shown["documents"] == "1,200 (1,000 markdown, 200 pdf)"
     assert shown["terms"] == "5,600 different, 340,000 in all, 100.0 a chunk"
-    assert shown["size"] == "3.0 MiB"
+    assert shown["size"] == "3.0 MiB (2.0 KiB free)"
+    assert shown["vectors"] == "none: keywords only"
     assert shown["bm25.k1"] == "1.5"
     assert views.stats(view).endswith("failed: 1\n  a.pdf: a password\n")
+
+
+def test_stats_say_what_made_the_vectors() -> None:
+    card = EmbedderCard(name="minilm", fingerprint="0", dimension=384, precision="int8")
+    view = Stats(
+        path="i.db", schema=2, collection="default", documents=1, chunks=3400, terms=1, postings=1, total_terms=1,
+        average_length=1.0, segments=1, deleted_chunks=0, bytes=1, generation=1, vectors=3390, embedder=card,
+    )  # fmt: skip
+    assert rows(views.stats(view))["vectors"] == "3,390 of 3,400 chunks, by minilm (384 dimensions, int8)"
 
 
 @pytest.mark.spec("A11", "I12", "I24")

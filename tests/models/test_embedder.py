@@ -45,7 +45,7 @@ def test_fast_is_a_static_model(pulled: Callable[[str], Path]) -> None:
 
 def test_names_of_nothing(tmp_path: Path) -> None:
     place = ModelPlace(tmp_path, offline=True)
-    with pytest.raises(UsageError, match="no model is named 'minilmm'; did you mean minilm"):
+    with pytest.raises(UsageError, match="there is no such embedder; did you mean minilm"):
         open_embedder(named("minilmm"), place)
     for wrong in ("hub:", "hub:model", "hub:../model", "hub:org/../model", "hub:org/a/b"):
         with pytest.raises(UsageError, match="names no model of the hub"):

@@ -49,13 +49,26 @@ def test_starting_over_lets_every_document_wait(db: sqlite3.Connection) -> None:
     assert (vectors.count(db), vectors.missing(db), vectors.total_chunks(db)) == (0, 3, 3)
 
 
-def test_a_chunk_is_embedded_with_its_header(db: sqlite3.Connection) -> None:
+@pytest.mark.spec("I24")
+@pytest.mark.parametrize(
+    ("context", "name", "expected"),
+    [
+        ("", "", "text"),
+        ("Title", "", "Title\ntext"),
+        ("Title\nA > B", "", "Title\nA > B\ntext"),
+        ("Title\nA > B\nfile.md", "file.md", "Title\nA > B\ntext"),
+        ("file.md", "file.md", "text"),
+        ("My file.md", "file.md", "My file.md\ntext"),
+        ("Title\na b.md", "a  b.md", "Title\ntext"),
+    ],
+)
+def test_a_chunk_is_embedded_with_its_header_but_for_the_file_name(context: str, name: str, expected: str) -> None:
+    assert vectors.input_of(context, name, "text") == expected
+
+
+def test_what_waits_is_the_chunk_as_it_is_embedded(db: sqlite3.Connection) -> None:
     (pending,) = documents.without_vectors(db, 1)
-    header = documents.chunks(db, [pending.chunk])[pending.chunk].context
-    assert header
-    assert pending.text == f"{header}\none oak"
-    assert pending.hash == vectors.digest(pending.text)
-    assert vectors.input_of("", "one oak") == "one oak"
+    assert (pending.document, pending.text, pending.hash) == (1, "one oak", vectors.digest("one oak"))
 
 
 def test_what_is_put_counts_and_changes_the_state(db: sqlite3.Connection) -> None:

@@ -503,13 +503,13 @@ def text_of(db: sqlite3.Connection, document: int) -> str:
 
 def without_vectors(db: sqlite3.Connection, document: int) -> Iterator[Pending]:
     """The chunks of a document that wait for their vectors, in their order, as they are to be embedded."""
-    row = db.execute("SELECT title, first_chunk, chunk_count FROM documents WHERE id = ?", (document,)).fetchone()
+    row = db.execute("SELECT title, name, first_chunk, chunk_count FROM documents WHERE id = ?", (document,)).fetchone()
     if row is None:  # deleted since it was seen to wait
         return
-    title, first, count = row
+    title, name, first, count = row
     rows = db.execute(_WITHOUT_VECTORS, (first, first + count - 1)).fetchall()
     for chunk, start, end, context in rows:
-        text = input_of(context_of(title, context), span_of(db, document, start, end))
+        text = input_of(context_of(title, context), name, span_of(db, document, start, end))
         yield Pending(chunk, document, text, digest(text))
 
 

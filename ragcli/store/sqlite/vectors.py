@@ -84,8 +84,14 @@ def _counter(db: sqlite3.Connection, key: str) -> int:
     return int(row[0]) if row else 0
 
 
-def input_of(context: str, text: str) -> str:
-    """A chunk as it is embedded: its header stands before it (spec I24)."""
+def input_of(context: str, name: str, text: str) -> str:
+    """A chunk as it is embedded: its header stands before it (spec I24), but for the file's name at the header's end.
+
+    So a file that is renamed embeds nothing anew (spec I34); the name can be found by its words.
+    """
+    last = " ".join(name.split())
+    if last and (context == last or context.endswith(f"\n{last}")):
+        context = context[: -len(last)].removesuffix("\n")
     return f"{context}\n{text}" if context else text
 
 
