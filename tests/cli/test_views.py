@@ -23,8 +23,9 @@ def rows(text: str) -> dict[str, str]:
 def test_stats() -> None:
     view = Stats(
         path="i.db", schema=1, collection="default", documents=1200, chunks=3400, terms=5600, postings=70000,
-        total_terms=340000, average_length=100.0, segments=2, deleted_chunks=3, bytes=3 * 1024 * 1024, free=2048, generation=9,
-        roots=("docs",), formats={"markdown": 1000, "pdf": 200}, failed=(Problem("a.pdf", "encrypted", "a password"),),
+        total_terms=340000, average_length=100.0, segments=2, deleted_chunks=3, bytes=3 * 1024 * 1024, free=2048,
+        generation=9, roots=("docs",), formats={"markdown": 1000, "pdf": 200},
+        failed=(Problem("a.pdf", "encrypted", "a password"),),
         settings={"bm25": {"k1": 1.5}, "note": "x"},
     )  # fmt: skip
     shown = rows(views.stats(view))
