@@ -491,7 +491,7 @@ class _Run:
                 Problem(str(self.call.place), "embedding", f"{what}; the next ingest goes on from there")
             )
         elif not self.embeds:
-            tally.warnings.append(f"{left:,} chunks have no vector yet: ingest without --no-embed completes them")
+            tally.warnings.append(f"{_without_vector(left)}: ingest without --no-embed goes on from there")
         tally.failed += [Problem(name, "embedding", reason) for name, reason in vectors.reasons(self.db)]
 
     def _jobs(self, sources: Iterator[Source]) -> Iterator[Job]:
@@ -605,6 +605,10 @@ class _Run:
             return documents.total(self.db)
         counts = documents.totals(self.db)
         return sum([counts.get(number, 0) for number in unchanged.values()])
+
+
+def _without_vector(count: int) -> str:
+    return "1 chunk has no vector yet" if count == 1 else f"{count:,} chunks have no vector yet"
 
 
 def _cores() -> int:

@@ -27,7 +27,7 @@ def test_a_hanging_service_is_named_and_the_next_ingest_goes_on(
     hung = shell("ingest", "docs")
     assert perf_counter() - started < 30.0
     assert hung.code == 4
-    assert "1 chunks have no vector yet" in hung.err
+    assert "1 chunk has no vector yet" in hung.err
     assert service.address in hung.err
     assert len(service.requests) >= 2
     service.rule = embeddings

@@ -1,0 +1,110 @@
+"""Embedding at ingest with a model that runs here: what goes in, what is kept, what is told (spec I22, I24, M11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragcli.options import EmbeddingSettings, ModelsSettings, Settings
+from ragcli.types import Event, IngestOptions, IngestReport
+from tests import indexes
+from tests.models import toy_bert
+
+LONG = " ".join(["one two three four five a b"] * 12)  # 84 tokens; the toy's window is 24
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGCLI_MODELS", str(tmp_path_factory.mktemp("models")))
+        yield str(toy_bert.write_folder(tmp_path_factory.mktemp("toy") / "model"))
+
+
+def settings(model: str, **embedding: object) -> Settings:
+    return Settings(models=ModelsSettings(embedder=model), embedding=EmbeddingSettings(**embedding))  # type: ignore[arg-type]
+
+
+def records(folder: Path, **texts: str) -> Path:
+    lines = "".join(f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in texts.items())
+    return indexes.write(folder, {"r.jsonl": lines}) / "r.jsonl"
+
+
+def vector(index: Path, name: str) -> np.ndarray:
+    return np.frombuffer(indexes.vectors_of(index)[name, 0][1], "<f2").astype(np.float32)
+
+
+def reference_of(text: str) -> np.ndarray:
+    """By the plain forward pass: the mean of the token vectors of all windows, at length 1."""
+    ids = toy_bert.tokens(text)[1:-1]
+    room = toy_bert.POSITIONS - 2
+    found = toy_bert.reference(toy_bert.tensors())
+    states = [found.states([2, *ids[at : at + room], 3]) for at in range(0, len(ids), room)]
+    mean = np.concatenate(states).mean(axis=0)
+    return mean / np.linalg.norm(mean)
+
+
+@pytest.mark.spec("I22", "M5")
+def test_a_text_longer_than_the_window_is_seen_whole(tmp_path: Path, model: str) -> None:
+    path = records(tmp_path, long=LONG, start=" ".join(LONG.split()[:22]))
+    report = indexes.take_in(tmp_path / "i.db", path, settings=settings(model))
+    assert (report.embedded, report.unembedded, report.failed) == (2, 0, ())
+    assert vector(tmp_path / "i.db", "long") @ reference_of(LONG) > 0.98  # int8 against float32
+    assert vector(tmp_path / "i.db", "start") @ reference_of(" ".join(LONG.split()[:22])) > 0.98
+
+
+@pytest.mark.spec("I22", "M11", "C9")
+def test_or_refused_by_config_and_then_told(tmp_path: Path, model: str) -> None:
+    path = records(tmp_path, long=LONG, short="one two")
+    report = indexes.take_in(tmp_path / "i.db", path, settings=settings(model, long="refuse"))
+    assert (report.embedded, report.unembedded) == (1, 1)
+    (problem,) = report.failed
+    assert (problem.path, problem.kind) == ("long", "embedding")
+    assert "86 tokens are more than the model's window of 24" in problem.reason
+
+
+@pytest.mark.spec("I39", "C5")
+def test_progress_counts_chunks_and_reaches_its_end(tmp_path: Path, model: str) -> None:
+    from ragcli.ingest import ingest_paths
+
+    events: list[Event] = []
+    texts = {f"r{n}": f"{['one', 'two', 'three'][n % 3]} x{n}" for n in range(90)}
+    path = records(tmp_path, **texts)
+    ingest_paths([str(path)], settings(model), tmp_path / "i.db", IngestOptions(), listen=events.append)
+    embedding = [event for event in events if event.stage == "embedding"]
+    assert [event.done for event in embedding] == sorted(event.done for event in embedding)
+    assert {(event.total, event.unit) for event in embedding} == {(90, "chunks")}
+    assert embedding[-1].done == 90
+
+
+@pytest.mark.spec("I34")
+def test_the_order_of_arrival_changes_no_vector(tmp_path: Path, model: str) -> None:
+    texts = {f"r{n}": " ".join(["one", "two", "three", "four", "five"][: 1 + n % 5]) + f" a{n}" for n in range(40)}
+    indexes.take_in(tmp_path / "all.db", records(tmp_path / "all", **texts), settings=settings(model))
+    for n, (name, text) in enumerate(texts.items()):
+        path = (
+            indexes.write(tmp_path / "one", {f"{n}.jsonl": f'{{"_id": "{name}", "text": "{text}"}}\n'}) / f"{n}.jsonl"
+        )
+        if n % 10 == 0:
+            indexes.take_in(tmp_path / "one.db", path, settings=settings(model))
+    indexes.take_in(tmp_path / "one.db", tmp_path / "one", settings=settings(model))
+    assert indexes.vectors_of(tmp_path / "all.db") == indexes.vectors_of(tmp_path / "one.db")
+
+
+@pytest.mark.spec("I34", "I36")
+def test_without_embedding_chunks_wait_and_the_next_ingest_completes_them(tmp_path: Path, model: str) -> None:
+    path, index = records(tmp_path, a="one two", b="two three"), tmp_path / "i.db"
+    indexes.take_in(index, path, settings=settings(model))
+    more = records(tmp_path / "more", c="four five")
+
+    def taken(embedder: str) -> IngestReport:
+        return indexes.take_in(index, more, settings=settings(embedder))
+
+    waiting = taken("none")
+    assert (waiting.added, waiting.embedded, waiting.unembedded) == (1, 0, 1)
+    assert waiting.warnings == ("1 chunk has no vector yet: ingest without --no-embed goes on from there",)
+    done = taken(model)
+    assert (done.unchanged, done.embedded, done.unembedded) == (1, 1, 0)
+    assert indexes.faults(index) == []
