@@ -37,13 +37,14 @@ def vector(index: Path, name: str) -> np.ndarray:
 
 
 def reference_of(text: str) -> np.ndarray:
-    """By the plain forward pass: the mean of the token vectors of all windows, at length 1."""
+    """By the plain forward pass: each window's mean at length 1, weighed by its tokens; their sum at length 1."""
     ids = toy_bert.tokens(text)[1:-1]
     room = toy_bert.POSITIONS - 2
     found = toy_bert.reference(toy_bert.tensors())
-    states = [found.states([2, *ids[at : at + room], 3]) for at in range(0, len(ids), room)]
-    mean = np.concatenate(states).mean(axis=0)
-    return mean / np.linalg.norm(mean)
+    windows = [[2, *ids[at : at + room], 3] for at in range(0, len(ids), room)]
+    means = [found.states(window).mean(axis=0) for window in windows]
+    total = sum(len(window) * mean / np.linalg.norm(mean) for window, mean in zip(windows, means, strict=True))
+    return np.asarray(total / np.linalg.norm(total))
 
 
 @pytest.mark.spec("I22", "M5")

@@ -486,7 +486,7 @@ class _Run:
         if not left:
             vectors.drop_spare(self.db)
         elif failure is not None:
-            what = f"{left:,} chunks have no vector yet: {failure.message}"
+            what = f"{_without_vector(left)}: {failure.message}"
             tally.failed.append(
                 Problem(str(self.call.place), "embedding", f"{what}; the next ingest goes on from there")
             )
