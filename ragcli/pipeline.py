@@ -24,6 +24,7 @@ from ragcli.types import (
     Chunk,
     Drop,
     Embedder,
+    EmbedderCard,
     Event,
     Hit,
     Listener,
@@ -68,7 +69,7 @@ class Pipeline:
     ) -> None:
         self._store, self._explicit = store, explicit
         self._listen, self._models = listen, models
-        self._embedder: Embedder | None = None
+        self._embedder: tuple[EmbedderCard, Embedder] | None = None
         self.settings = settings
 
     @classmethod
@@ -101,7 +102,7 @@ class Pipeline:
         """Give the index and the models back."""
         self._store.close()
         if self._embedder is not None:
-            self._embedder.close()
+            self._embedder[1].close()
 
     @property
     def inspector(self) -> Inspector:
@@ -121,68 +122,85 @@ class Pipeline:
             raise UsageError("the query is empty", "give at least one word")
         chosen = options or self.settings.retrieval
         stages = _stages(chosen)
-        with self._store.snapshot():
-            mode, warnings = self._mode(chosen)
-            call = _Call(self._store, query, self._store.terms(query), chosen, self.settings, mode)
-            retrieval = _Retrieval(call, self._arms(call, warnings), self._listen)
-            ranking = retrieval.run(stages)
-            notes = retrieval.notes(ranking)
+        while True:
+            ready = self._made_ready(chosen)  # a model may have to be fetched: not while a snapshot is held
+            with self._store.snapshot():
+                if self._store.card() == ready.card:
+                    return self._retrieved(query, chosen, ready, stages)
+
+    def _made_ready(self, options: RetrievalOptions) -> _Ready:
+        """The mode that the index can serve, its embedder open where that needs one, and what there is to say.
+
+        Raises: IndexMismatch when vectors are asked for that the index has not.
+        """
+        card = self._store.card()
+        if options.mode == "keyword":
+            return _Ready("keyword", card)
+        is_off = self.settings.models.embedder == guard.NONE
+        if card is None or is_off:
+            reason = "models.embedder is none" if is_off else "the index has no vectors"
+            if options.mode == "vector":
+                raise IndexMismatch(f"{reason}: dense search has nothing to compare", ADD_VECTORS)
+            warning = f"{reason}: searched by keywords alone" + ("" if is_off else f"; {ADD_VECTORS}")
+            asked = {"retrieval.mode"} if is_off else {"retrieval.mode", "models.embedder"}
+            return _Ready("keyword", card, warnings=(warning,) if asked & set(self._explicit or ()) else ())
+        if options.mode == "hybrid" and self.settings.fusion.weight("dense") == 0:
+            return _Ready("hybrid", card)
+        return self._with_embedder(options.mode, card)
+
+    def _with_embedder(self, mode: Mode, card: EmbedderCard) -> _Ready:
+        """Ready for the dense arm; without it when its model can't be had and keywords can serve the call."""
+        try:
+            return _Ready(mode, card, self._opened(card))
+        except RagcliError as error:
+            if mode == "vector" or isinstance(error, IndexUnusable | UsageError):
+                raise
+            reason = error.message + (f"; {error.hint}" if error.hint else "")
+            return _Ready(mode, card, warnings=(f"searched by keywords alone: {reason}",))
+
+    def _opened(self, card: EmbedderCard) -> Embedder:
+        """The embedder of the index. Raises: IndexMismatch, ModelMissing, RemoteError."""
+        if self._embedder is not None and self._embedder[0] == card:
+            return self._embedder[1]
+        from ragcli.models.embedder import open_embedder
+        from ragcli.models.place import model_place
+
+        settings = guard.adopted(self.settings, card, self._explicit)
+        opened = open_embedder(settings, self._models() if self._models else model_place(settings), card)
+        guard.check(card, opened.card)
+        if self._embedder is not None:
+            self._embedder[1].close()
+        self._embedder = card, opened
+        return opened
+
+    def _retrieved(
+        self, query: str, options: RetrievalOptions, ready: _Ready, stages: Sequence[tuple[str, Stage]]
+    ) -> Result:
+        """The call, on one state of the index."""
+        call = _Call(self._store, query, self._store.terms(query), options, self.settings, ready.mode)
+        retrieval = _Retrieval(call, self._arms(call, ready), self._listen)
+        ranking = retrieval.run(stages)
+        steps = tuple(retrieval.steps)
+        warnings = (*ready.warnings, *self._of_waiting(ready), *(said for step in steps for said in step.warnings))
         return Result(
-            query=query, mode=mode, ranking=ranking, trace=Trace(query, tuple(retrieval.steps)), notes=notes,
-            warnings=(*warnings, *(warning for step in retrieval.steps for warning in step.warnings)),
+            query=query, mode=ready.mode, ranking=ranking, trace=Trace(query, steps), warnings=warnings,
+            notes=retrieval.notes(ranking),
         )  # fmt: skip
 
-    def _mode(self, options: RetrievalOptions) -> tuple[Mode, list[str]]:
-        """The mode that the index can serve, and what there is to say when it is another than was asked for."""
-        if options.mode == "keyword":
-            return "keyword", []
-        is_off = self.settings.models.embedder == guard.NONE
-        if self._store.card() is not None and not is_off:
-            return options.mode, []
-        reason = "models.embedder is none" if is_off else "the index has no vectors"
-        if options.mode == "vector":
-            raise IndexMismatch(f"{reason}: dense search has nothing to compare", ADD_VECTORS)
-        asked = self._explicit is not None and {"retrieval.mode", "models.embedder"} & set(self._explicit)
-        return "keyword", [f"{reason}: searched by keywords alone; {ADD_VECTORS}"] if asked and not is_off else []
+    def _arms(self, call: _Call, ready: _Ready) -> list[Arm]:
+        """The arms that the call runs. One of weight 0 does not, unless there is no other."""
+        dense = [DenseArm(self._store, ready.embedder, call.query, call.options)] if ready.embedder else []
+        if call.mode == "vector" or (dense and self.settings.fusion.weight("bm25") == 0):
+            return list(dense)
+        return [KeywordArm(self._store, call.terms, call.options, self.settings.bm25), *dense]
 
-    def _arms(self, call: _Call, warnings: list[str]) -> list[Arm]:
-        """The arms that the call runs; those of weight 0 do not."""
-        fusion, arms = self.settings.fusion, list[Arm]()
-        if call.mode == "vector" or (call.mode == "hybrid" and fusion.weight("dense") > 0):
-            arms += self._dense(call, warnings)
-        if call.mode == "keyword" or (call.mode == "hybrid" and (fusion.weight("bm25") > 0 or not arms)):
-            arms.insert(0, KeywordArm(self._store, call.terms, call.options, self.settings.bm25))
-        return arms
-
-    def _dense(self, call: _Call, warnings: list[str]) -> list[Arm]:
-        """The dense arm, begun; none when the model can't be had and keywords can serve the call."""
-        try:
-            embedder = self._opened()
-        except RagcliError as error:
-            if call.mode == "vector" or isinstance(error, IndexUnusable | UsageError):
-                raise
-            warnings.append(f"searched by keywords alone: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+    def _of_waiting(self, ready: _Ready) -> list[str]:
+        """That some chunks can't be found by dense search yet."""
+        missing = self._store.without_vectors() if ready.embedder else 0
+        if not missing:
             return []
-        if missing := self._store.without_vectors():
-            warnings.append(
-                f"{missing:,} of {self._store.size():,} chunks have no vector yet, and dense search can't find them: "
-                "ragcli ingest completes them"
-            )
-        return [DenseArm(self._store, embedder, call.query, call.options)]
-
-    def _opened(self) -> Embedder:
-        """The embedder of the index. Raises: IndexMismatch, ModelMissing, RemoteError."""
-        if self._embedder is None:
-            from ragcli.models.embedder import open_embedder
-            from ragcli.models.place import model_place
-
-            card = self._store.card()
-            assert card is not None
-            settings = guard.adopted(self.settings, card, self._explicit)
-            opened = open_embedder(settings, self._models() if self._models else model_place(settings), card)
-            guard.check(card, opened.card)
-            self._embedder = opened
-        return self._embedder
+        them = f"{missing:,} of {self._store.size():,} chunks have no vector yet, and dense search can't find them"
+        return [f"{them}: ragcli ingest goes on from there"]
 
 
 def _stages(options: RetrievalOptions) -> list[tuple[str, Stage]]:
@@ -201,6 +219,15 @@ def _stages(options: RetrievalOptions) -> list[tuple[str, Stage]]:
 
         stages.append(("cut", Cut(options.top_k)))
     return stages
+
+
+class _Ready(msgspec.Struct, frozen=True):
+    """In which mode a call is served, by which embedder (None: no dense arm), of the index with this card."""
+
+    mode: Mode
+    card: EmbedderCard | None
+    embedder: Embedder | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -229,13 +256,14 @@ class _Retrieval:
         self._store, self._query, self._options = call.store, call.query, call.options
         self._numbers: dict[tuple[str, int], int] = {}
         self._looked_at = 0
+        self._failed: list[Step] = []  # arms that failed: told however often the others are asked again
         self.steps: list[Step] = []
 
     def run(self, stages: Sequence[tuple[str, Stage]]) -> Ranking:
         """The ranking after all stages. When they leave less than a page, the arms are asked for more candidates."""
         wanted = self._options.candidates if stages else self._options.top_k
         while True:
-            self.steps = []
+            self.steps = list(self._failed)
             found = self._candidates(wanted)
             ranking = found
             for name, stage in stages:
@@ -251,7 +279,9 @@ class _Retrieval:
         fusion = self._call.settings.fusion
         depth = max(wanted, self._options.candidates, fusion.depth) if self._call.mode == "hybrid" else wanted
         found = {arm.name: best for arm in list(self._arms) if (best := self._best(arm, depth)) is not None}
-        is_fused = len(self._arms) > 1 or (self._call.mode == "hybrid" and fusion.method == "rrf")
+        is_fused = len(self._arms) > 1 or (
+            self._call.mode == "hybrid" and fusion.method == "rrf" and fusion.weight(self._arms[0].name) > 0
+        )
         hits = self._fused(found, wanted) if is_fused else self._alone(found, wanted)
         self._looked_at = len(hits)
         return Ranking(tuple(hits))
@@ -267,10 +297,11 @@ class _Retrieval:
             self._arms.remove(arm)
             others = " and ".join(one.name for one in self._arms)
             warning = f"the {arm.name} arm failed, {others} alone ranked this: {error.message}"
-            self.steps.append(Step(arm.name, arm.size, 0, perf_counter() - started, {}, (warning,)))
+            self._failed.append(Step(arm.name, arm.size, 0, perf_counter() - started, {}, (warning,)))
+            self.steps.append(self._failed[-1])
             return None
         seconds = perf_counter() - started - sum(step.seconds for step in arm.steps[before:])
-        self.steps += arm.steps[before:]
+        self.steps += arm.steps
         options = {"k": k, **arm.options()}
         self.steps.append(Step(arm.name, arm.size, len(found), seconds, options, tuple(arm.warnings)))
         return found

@@ -112,7 +112,8 @@ class EmbedderCard(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` is what `models.embedder` calls it. `fingerprint`: a hex digest of weights, tokenizer, and all that stands
     below it; two embedders with the same one give the same vectors. `max_tokens`: its window; 0 = not known.
-    `dimension` 0 = not known before the first vector (an endpoint).
+    `dimension` 0 = not known before the first vector (an endpoint). `asked_dimension`: what a service is asked for; 0 =
+    nothing.
     """
 
     name: str
@@ -124,6 +125,7 @@ class EmbedderCard(msgspec.Struct, frozen=True, kw_only=True):
     passage_prefix: str = ""
     max_tokens: int = 0
     long: str = "windows"
+    asked_dimension: int = 0
 
 
 class Embedded(msgspec.Struct, frozen=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
-from ragcli.options import EmbeddingSettings, ModelsSettings, Settings
+from ragcli.options import EmbeddingSettings, IngestSettings, ModelsSettings, Settings
 from ragcli.types import Event, IngestOptions, IngestReport
 from tests import indexes
 from tests.models import toy_bert
@@ -109,3 +110,24 @@ def test_without_embedding_chunks_wait_and_the_next_ingest_completes_them(tmp_pa
     done = taken(model)
     assert (done.unchanged, done.embedded, done.unembedded) == (1, 1, 0)
     assert indexes.faults(index) == []
+
+
+def test_segments_are_merged_while_vectors_come_in(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragcli.ingest import commit, run
+
+    monkeypatch.setattr(run, "MAINTAIN_EVERY", 1)
+    monkeypatch.setattr(run, "BATCH_FILES", 3)
+    monkeypatch.setattr(commit, "GROUP_SECONDS", 0.0)
+    monkeypatch.setattr(commit, "GROUP_SHARE", 0.0)
+    docs = indexes.write(tmp_path / "d", {f"{n}.txt": f"one x{n}" for n in range(300)})
+    one_worker = msgspec.structs.replace(settings(model), ingest=IngestSettings(workers=1))
+    assert indexes.take_in(tmp_path / "i.db", docs, settings=one_worker).unembedded == 0
+    assert indexes.faults(tmp_path / "i.db") == []
+
+
+def test_a_dry_run_says_what_would_be_embedded(tmp_path: Path, model: str) -> None:
+    path, index = records(tmp_path, a="one two", b="two three"), tmp_path / "i.db"
+    indexes.take_in(index, path, settings=settings(model))
+    assert indexes.take_in(index, path, settings=settings(model), dry_run=True).unembedded == 0
+    assert indexes.take_in(index, settings=settings(model), re_embed=True, dry_run=True).unembedded == 2
+    assert indexes.take_in(index, settings=settings("none"), re_embed=True, dry_run=True).unembedded == 0

@@ -6,15 +6,25 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ragcli import Pipeline
 from ragcli.errors import IndexMismatch, RemoteError
-from ragcli.options import Condition, EmbeddingSettings, FusionSettings, ModelsSettings, RetrievalOptions, Settings
+from ragcli.options import (
+    Condition,
+    EmbeddingSettings,
+    FusionMethod,
+    FusionSettings,
+    ModelsSettings,
+    RetrievalOptions,
+    Settings,
+)
 from ragcli.types import Hit, Result
 from tests import indexes
+from tests.models import toy_bert
 from tests.reference import bm25, dense
 from tests.reference import fuse as reference
 from tests.reference.terms import terms
@@ -180,3 +190,95 @@ def test_hybrid_that_was_asked_for_and_can_not_be_is_a_warning(tmp_path: Path) -
     assert found.warnings == (
         "the index has no vectors: searched by keywords alone; add them: ragcli ingest --re-embed",
     )
+
+
+def service_settings(service: EmbeddingService, model: str = "toy", **embedding: Any) -> Settings:
+    return Settings(
+        models=ModelsSettings(embedder=f"openai:{model}"),
+        embedding=EmbeddingSettings(base_url=service.url, api_key="k", retries=0, **embedding),
+    )
+
+
+@pytest.mark.spec("I36")
+@pytest.mark.parametrize("dimensions", [None, 8])
+def test_an_open_pipeline_follows_an_index_that_is_embedded_anew(
+    tmp_path: Path, service: EmbeddingService, dimensions: int | None
+) -> None:
+    docs, index = indexes.write(tmp_path / "d", {"a.txt": "oak", "b.txt": "elm"}), tmp_path / "i.db"
+    indexes.take_in(index, docs, settings=service_settings(service))
+    with Pipeline.open(index, service_settings(service), explicit=()) as pipeline:
+        pipeline.retrieve("oak", RetrievalOptions(mode="vector"))
+        indexes.take_in(index, settings=service_settings(service, "other", dimensions=dimensions), re_embed=True)
+        service.requests.clear()
+        found = pipeline.retrieve("oak", RetrievalOptions(mode="vector"))
+    assert [request.body["model"] for request in service.requests] == ["other"]
+    assert found.ranking.hits[0].chunk.document_id == "a.txt"
+    with (
+        Pipeline.open(index, service_settings(service), explicit={"models.embedder"}) as pipeline,
+        pytest.raises(IndexMismatch, match="'openai:toy'"),
+    ):
+        pipeline.retrieve("oak")
+
+
+@pytest.mark.spec("R8")
+def test_an_arm_that_failed_is_told_of_however_often_the_others_are_asked(
+    index: Path, settings: Settings, service: EmbeddingService
+) -> None:
+    service.rule = refusing("", 500)
+    try:
+        found = retrieved(index, settings, "w1 w2 w3 w4", top_k=20, where='document_id == "d01"')
+    finally:
+        service.rule = embeddings
+    assert sum(step.stage == "where" for step in found.trace.steps) == 1
+    assert len(found.warnings) == 1
+    healthy = retrieved(index, settings, "w1 w2 w3 w4", top_k=20, where='document_id == "d01"')
+    assert [step.stage for step in healthy.trace.steps][:3] == ["bm25", "embedding", "dense"]
+
+
+@pytest.mark.spec("R8", "R5")
+@pytest.mark.parametrize("method", ["rrf", "relative"])
+def test_words_stand_in_for_a_model_that_is_missing_whatever_their_weight(
+    tmp_path: Path, method: FusionMethod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGCLI_MODELS", str(tmp_path / "models"))
+    toy = str(toy_bert.write_folder(tmp_path / "toy"))
+    own = Settings(models=ModelsSettings(embedder=toy))
+    indexes.take_in(tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "one", "b.txt": "two"}), settings=own)
+    (tmp_path / "toy").rename(tmp_path / "gone")
+    only_dense = replace(Settings(), fusion=FusionSettings(method=method, weights={"bm25": 0, "dense": 1}))
+    found = retrieved(tmp_path / "i.db", only_dense, "two")
+    assert [hit.chunk.document_id for hit in found.ranking.hits] == ["b.txt"]
+    assert found.ranking.hits[0].score_kind == "bm25"
+    assert "searched by keywords alone" in found.warnings[0]
+
+
+@pytest.mark.spec("I36")
+def test_a_model_folder_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGCLI_MODELS", str(tmp_path / "models"))
+    monkeypatch.chdir(tmp_path)
+    toy_bert.write_folder(tmp_path / "toy")
+    own = Settings(models=ModelsSettings(embedder="./toy"))
+    indexes.take_in(tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "one", "b.txt": "two"}), settings=own)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert retrieved(tmp_path / "i.db", Settings(), "two").warnings == ()
+    (tmp_path / "toy").rename(tmp_path / "elsewhere" / "moved")
+    moved = Settings(models=ModelsSettings(embedder="./moved"))
+    assert retrieved(tmp_path / "i.db", moved, "two", mode="vector").ranking.hits[0].chunk.document_id == "b.txt"
+
+
+@pytest.mark.spec("I36")
+def test_asked_dimensions_and_prefixes_stay_with_the_index(tmp_path: Path, service: EmbeddingService) -> None:
+    docs, index = indexes.write(tmp_path / "d", {"a.txt": "oak"}), tmp_path / "i.db"
+    indexes.take_in(index, docs, settings=service_settings(service, dimensions=8, query_prefix="q: "))
+    service.requests.clear()
+    with Pipeline.open(index, service_settings(service), explicit={"embedding.base_url", "embedding.api_key"}) as it:
+        it.retrieve("oak")
+    assert [(request.body["dimensions"], request.texts) for request in service.requests] == [(8, ["q: oak"])]
+    with pytest.raises(IndexMismatch, match="dimensions = 16, but the index was built with 8"):
+        retrieved(index, service_settings(service, dimensions=16), "oak")
+    again = indexes.take_in(index, settings=service_settings(service, dimensions=16), re_embed=True)
+    assert again.embedded == 1
+    service.requests.clear()
+    retrieved(index, service_settings(service), "oak")
+    assert [(request.body["dimensions"], request.texts) for request in service.requests] == [(16, ["q: oak"])]

@@ -131,9 +131,9 @@ class Committer:
         self.tally.embedded += encoded.embedded
         self.tally.reused += encoded.reused
 
-    def commit_after(self, seconds: float) -> None:
-        """Commit what was taken when the first of it has waited so long."""
-        if self._clock() - self._since >= seconds:
+    def commit_vectors_after(self, seconds: float) -> None:
+        """Commit when vectors alone were taken, the first of them so long ago: these need no company."""
+        if not self._held and self._clock() - self._since >= seconds:
             self.commit()
 
     def _begun(self) -> Batch:

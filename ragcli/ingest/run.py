@@ -270,6 +270,8 @@ def _planned(call: _Call, sources: Iterator[Source], db: schema.Connection | Non
 
 def _to_embed(call: _Call, db: schema.Connection) -> int:
     """How many stored chunks would be embedded, those of new and changed files apart."""
+    if call.settings.models.embedder == guard.NONE:
+        return 0
     if call.options.re_embed:
         return vectors.total_chunks(db)
     return vectors.missing(db) if vectors.card(db) else 0
@@ -426,10 +428,10 @@ class _Run:
         with closing(results), self.committer:  # type: ignore[type-var]  # a generator, whichever way it works
             for result in results:
                 commits += self._take(result)
-                self._take_vectors()
-                if commits == MAINTAIN_EVERY:
+                if commits == MAINTAIN_EVERY:  # just committed: no transaction is open
                     merging.maintain(self.db, self.call.listen)
                     commits = 0
+                self._take_vectors()
         self.committer.touch(self.touched)
 
     def _wait_for(self, source: Source) -> None:
@@ -456,6 +458,7 @@ class _Run:
         for encoded in self.encoding.ready():
             self.committer.take_vectors(encoded)
             self._tell_vectors()
+        self.committer.commit_vectors_after(VECTOR_SECONDS)
 
     def _tell_vectors(self) -> None:
         tally = self.committer.tally
@@ -473,7 +476,7 @@ class _Run:
             for encoded in self.encoding.rest():
                 if encoded is not None:
                     self.committer.take_vectors(encoded)
-                self.committer.commit_after(VECTOR_SECONDS)
+                self.committer.commit_vectors_after(VECTOR_SECONDS)
                 self._tell_vectors()
         self._judge_embedding()
 

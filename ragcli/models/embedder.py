@@ -5,6 +5,10 @@ Only the module of the kind that is asked for is imported. Weights load at the f
 
 from __future__ import annotations
 
+import os
+
+from msgspec.structs import replace
+
 from ragcli.errors import UsageError, did_you_mean
 from ragcli.models.catalogue import Model
 from ragcli.models.place import ModelPlace
@@ -31,7 +35,18 @@ def open_embedder(settings: Settings, place: ModelPlace, card: EmbedderCard | No
         return StaticEmbedder.open(settings, place, card)
     from ragcli.models.transformer import TransformerEmbedder
 
-    return TransformerEmbedder.open(settings, place, card)
+    return TransformerEmbedder.open(_with_absolute_path(settings), place, card)
+
+
+def _with_absolute_path(settings: Settings) -> Settings:
+    """A folder by its whole path: that is how the index will remember it, wherever the next command is run."""
+    from ragcli import config
+
+    name = settings.models.embedder
+    if not config.names_folder(name):
+        return settings
+    path = os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111 - a link stays a link
+    return replace(settings, models=replace(settings.models, embedder=path))
 
 
 def _is_static(name: str) -> bool:

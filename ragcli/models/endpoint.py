@@ -263,6 +263,7 @@ def _card(model: str, settings: EmbeddingSettings, stored: EmbedderCard | None) 
         name=f"{PREFIX}{model}",
         fingerprint=fingerprint,
         dimension=known or settings.dimensions or 0,
+        asked_dimension=settings.dimensions or 0,
         query_prefix=query,
         passage_prefix=passage,
         long="",  # the service's own way

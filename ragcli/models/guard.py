@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from ragcli.config import names_folder
 from ragcli.errors import IndexMismatch
 from ragcli.models.catalogue import canonical
 from ragcli.options import Settings
@@ -26,10 +27,13 @@ DECIDES = {
     "embedding.passage_prefix": "passage_prefix",
     "embedding.max_tokens": "max_tokens",
     "embedding.long": "long",
+    "embedding.dimensions": "asked_dimension",
 }
 
 # what some embedders leave nobody to choose: nothing then stands in their cards
 NOT_EVERYONES = ("models.precision", "embedding.pooling", "embedding.max_tokens", "embedding.long")
+NOT_PREFIXES = ("embedding.pooling", "embedding.max_tokens", "embedding.dimensions")  # empty: not chosen
+Chosen = Collection[str]
 
 
 def adopted(settings: Settings, card: EmbedderCard | None, explicit: Collection[str] | None = None) -> Settings:
@@ -47,14 +51,18 @@ def adopted(settings: Settings, card: EmbedderCard | None, explicit: Collection[
     found = [difference for name in chosen if (difference := _difference(name, settings, card))]
     if found:
         raise IndexMismatch("; ".join(found), RE_EMBED)
-    return _with(settings, card)
+    return _with(settings, card, {"models.embedder"} if "models.embedder" in chosen else ())
 
 
 def chosen_anew(settings: Settings, card: EmbedderCard | None, explicit: Collection[str] | None = None) -> Settings:
-    """`settings` to embed an index anew with: its own embedder unless another one was asked for."""
-    if card is None or _is_chosen("models.embedder", settings, explicit):
+    """`settings` to embed an index anew with: as it was built, but for what was asked for.
+
+    Another embedder has other prefixes, window and so on: then nothing of the card is kept.
+    """
+    chosen = [name for name in DECIDES if _is_chosen(name, settings, explicit)]
+    if card is None or ("models.embedder" in chosen and canonical(settings.models.embedder) != card.name):
         return settings
-    return replace(settings, models=replace(settings.models, embedder=card.name))
+    return _with(settings, card, chosen)
 
 
 def check(card: EmbedderCard, opened: EmbedderCard) -> None:
@@ -93,20 +101,22 @@ def _difference(name: str, settings: Settings, card: EmbedderCard) -> str:
         return ""
     if name != "models.embedder":
         return f"{name} = {wanted!r}, but the index was built with {built!r}"
-    if canonical(str(wanted)) == card.name:
-        return ""
+    if canonical(str(wanted)) == card.name or names_folder(str(wanted)):
+        return ""  # a folder may have moved: its fingerprint tells
     return f"models.embedder = {wanted!r}, but the index was built with {_shown(card)}"
 
 
-def _with(settings: Settings, card: EmbedderCard) -> Settings:
-    precision = card.precision if card.precision in ("int8", "fp32") else settings.models.precision
-    models = replace(settings.models, embedder=card.name, precision=precision)
-    embedding = replace(
-        settings.embedding, pooling=card.pooling or None, query_prefix=card.query_prefix,
-        passage_prefix=card.passage_prefix, max_tokens=card.max_tokens or None,
-        long=card.long or settings.embedding.long,
-    )  # fmt: skip
-    return replace(settings, models=models, embedding=embedding)
+def _with(settings: Settings, card: EmbedderCard, chosen: Chosen) -> Settings:
+    """`settings` with the card's values, but for the `chosen` ones."""
+    own: dict[str, dict[str, object]] = {"models": {}, "embedding": {}}
+    for name, field in DECIDES.items():
+        section, _, key = name.partition(".")
+        value = getattr(card, field)
+        if name in chosen or (not value and name in ("models.precision", "embedding.long")):
+            continue
+        own[section][key] = None if not value and name in NOT_PREFIXES else value
+    models = replace(settings.models, **own["models"])
+    return replace(settings, models=models, embedding=replace(settings.embedding, **own["embedding"]))
 
 
 def _shown(card: EmbedderCard) -> str:

@@ -39,8 +39,9 @@ def test_a_folder_whose_weights_changed_is_refused_by_its_fingerprint(
     toy_bert.write_folder(tmp_path / "toy", toy_bert.tensors(seed=1))
     refused = shell("query", "two")
     assert refused.code == 3
-    assert "the index was built with './toy' (16 dimensions, int8, #" in refused.err
-    assert "but there is './toy' (16 dimensions, int8, #" in refused.err
+    toy = str(tmp_path / "toy")
+    assert f"the index was built with {toy!r} (16 dimensions, int8, #" in refused.err
+    assert f"but there is {toy!r} (16 dimensions, int8, #" in refused.err
     assert "ragcli ingest --re-embed" in refused.err
     assert shell("ingest", "--re-embed").code == 0
     assert shell("query", "two").code == 0

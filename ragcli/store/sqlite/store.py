@@ -31,7 +31,7 @@ class SqliteStore:
         self.settings = settings  # as the index was built
         self._analyzer = Analyzer(settings.analyzer)
         self._keyword = KeywordIndex(db)
-        self._dense: DenseIndex | None = None
+        self._dense: tuple[int, DenseIndex] | None = None
 
     @classmethod
     def open(cls, path: Path, settings: Settings, explicit: Collection[str] | None = None) -> SqliteStore:
@@ -114,11 +114,12 @@ class SqliteStore:
         return self._vectors(query).scores(query, chunks)
 
     def _vectors(self, query: NDArray[np.float32]) -> DenseIndex:
-        if self._dense is None:
+        """For vectors of this dimension: another process may embed the index anew while it is open here."""
+        if self._dense is None or self._dense[0] != len(query):
             from ragcli.store.sqlite.dense import DenseIndex
 
-            self._dense = DenseIndex(self.db, self.path, len(query))
-        return self._dense
+            self._dense = len(query), DenseIndex(self.db, self.path, len(query))
+        return self._dense[1]
 
     def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Chunk ids as (document id, chunk index): what orders equal scores."""
