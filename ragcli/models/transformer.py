@@ -1,9 +1,9 @@
 """Vectors by a transformer encoder, run here as an ONNX network (spec M5, I22).
 
 The vector of a text is the mean of the network's token vectors, special tokens included, or its [CLS] vector, at length
-1 (Reimers & Gurevych 2019). A text longer than the window is run window by window: the mean is that over the tokens
-of all windows; of [CLS] vectors it is the mean that weighs each window by its tokens. Which files, prefixes and window:
-the catalogue says, or the folder (`folder`); settings win over both.
+1 (Reimers & Gurevych 2019). A text longer than the window is run window by window; its vector is the mean of those of
+the windows, each at length 1 and weighed by its tokens: a short rest counts for little. Which files, prefixes and
+window: the catalogue says, or the folder (`folder`); settings win over both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragcli.options import Settings
 
 HUB = "hub:"
-METHOD = "1"  # grows whenever pooling or windows change: part of every fingerprint
+METHOD = "2"  # grows whenever pooling or windows change: part of every fingerprint
 CONVERTED = "converted"  # the cache's folder of what was made from folders of the user's
 WINDOW = 512  # tokens, where nothing tells
 
@@ -182,7 +182,7 @@ class _Encoder:
         tasks = [(row, part) for row, windows in enumerate(texts) for part in range(len(windows))]
         # long ones first: else one thread works on when the others are done
         tasks.sort(key=lambda task: -len(texts[task[0]][task[1]]))
-        found = self._network.each(self._summed, [texts[row][part] for row, part in tasks])
+        found = self._network.each(self._weighed, [texts[row][part] for row, part in tasks])
         parts = dict(zip(tasks, found, strict=True))
         return [_sum([parts[row, part] for part in range(len(windows))]) for row, windows in enumerate(texts)]
 
@@ -190,14 +190,16 @@ class _Encoder:
         """Ends its threads."""
         self._network.close()
 
-    def _summed(self, tokens: list[int]) -> NDArray[np.float32]:
-        """The sum of the token vectors of a window, or its [CLS] vector times its tokens."""
+    def _weighed(self, tokens: list[int]) -> NDArray[np.float32]:
+        """The vector of a window at length 1, times its tokens; what has no length stays as it is."""
         import numpy as np
 
         states = self._network.run(self._output, tokens)[0]
-        summed: NDArray[np.float32]
-        summed = states.sum(axis=0, dtype=np.float32) if self._is_mean else states[0] * np.float32(len(tokens))
-        return summed
+        vector = states.mean(axis=0, dtype=np.float32) if self._is_mean else states[0].astype(np.float32)
+        with np.errstate(all="ignore"):  # what is not finite is found later
+            length = float(np.linalg.norm(vector))
+            weighed: NDArray[np.float32] = vector * np.float32(len(tokens) / length if length else 1)
+        return weighed
 
 
 def _sum(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
