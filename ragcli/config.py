@@ -16,7 +16,7 @@ from that file's folder.
 
 A found project file may set nothing that runs code, reaches out or leads out of its folder (spec C15). What was read
 from files is kept as JSON in $XDG_CACHE_HOME/ragcli/settings, so that the next call imports no YAML (28 ms); that is
-only a cache, and no file that holds a key is kept in it.
+only a cache, and no file that names a service or holds a key is kept in it.
 Checks no ranges: options.py does.
 """
 
@@ -633,7 +633,8 @@ def _remember(path: Path | None, cached: _Cached, files: list[_File], now_ns: in
     """Writes the cache; does without it where that fails, or where JSON or a later call would read it otherwise."""
     entries = [entry for layer in cached.layers for entry in layer.values()]
     young = any(now_ns - file.stamp[1] < _RACY_NS for file in files if file.stamp)
-    secret = any(looks_secret(key) for layer in cached.layers for key in layer)  # a key stays in its one file
+    # a key stays in its one file; a URL may have one in it
+    secret = any(looks_secret(key) or key in REACHES_OUT for layer in cached.layers for key in layer)
     if path is None or young or secret or any(entry.raw is not None or _holds_date(entry.value) for entry in entries):
         return
     partial = path.with_suffix(f".{os.getpid()}")

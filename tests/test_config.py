@@ -626,12 +626,17 @@ def test_a_key_in_a_file_is_kept_in_no_other_file(load_here: Load, tmp_path: Pat
         return [path for path in (tmp_path / "home").rglob("*.json") if b"hunter2" in path.read_bytes()]
 
     old = 1_000_000_000 * 10**9
-    for yaml in ("embedding: {query_prefix: hunter2}", "embedding: {api_key: hunter2}"):
+    for yaml in (
+        "embedding: {query_prefix: hunter2}",
+        "embedding: {api_key: hunter2}",
+        "embedding: {base_url: 'https://me:hunter2@example.org/v1'}",
+        "embedding: {base_url: 'https://example.org/v1?api_key=hunter2'}",
+    ):
         load_here(user=yaml)
         file = tmp_path / "home/.config/ragcli/config.yaml"
         os.utime(file, ns=(old, old))
         load_here()
-        assert bool(cached()) is ("api_key" not in yaml)
+        assert bool(cached()) is ("query_prefix" in yaml)
         for path in cached():
             path.unlink()
 

@@ -27,6 +27,7 @@ import msgspec
 from ragcli import config
 from ragcli.errors import RemoteError
 from ragcli.models.http import Clock, HttpClient, Limits, Service, StatusError
+from ragcli.models.unit import unit
 from ragcli.types import Embedded, EmbedderCard, Listener, ignore_event
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ class EndpointEmbedder:
 
     def query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query. Raises: RemoteError: the service failed, refused it, or gave no usable vector."""
-        vector = _normalized(self._one(_sent(self._card.query_prefix, text)))
+        vector = unit(self._one(_sent(self._card.query_prefix, text)))
         if isinstance(vector, str):
-            raise self._error(f"no vector for this query: {vector}")
+            raise self._error(f"no vector for this query: the service gave {vector}")
         return vector
 
     def close(self) -> None:
@@ -191,9 +192,9 @@ class EndpointEmbedder:
         except _Unplaceable as error:
             return str(error)
         self._is_served = True
-        for row, vector in zip(rows, map(_normalized, vectors), strict=True):
+        for row, vector in zip(rows, map(unit, vectors), strict=True):
             if isinstance(vector, str):
-                problems[row] = vector
+                problems[row] = f"the service gave {vector}"
             else:
                 found[row] = vector
         return None
@@ -301,16 +302,3 @@ def _numbers(embedding: object) -> NDArray[np.float64]:
     if vector.ndim != 1 or not len(vector):
         raise _Unplaceable("an `embedding` is no list of numbers")
     return vector
-
-
-def _normalized(vector: NDArray[np.float64]) -> NDArray[np.float32] | str:
-    """The vector at length 1, or why it has none."""
-    import numpy as np
-
-    if not np.isfinite(vector).all():
-        return "the service gave a vector with NaN or infinity"
-    largest = float(np.abs(vector).max(initial=0.0))
-    if not largest:
-        return "the service gave a vector of zeros"
-    scaled = vector / largest  # so that no square overflows or vanishes
-    return (scaled / np.linalg.norm(scaled)).astype(np.float32)

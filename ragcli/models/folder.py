@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from io import BufferedReader
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from ragcli.options import Pooling
 
 CARD = "ragcli.json"
 NETWORKS = ("model.onnx", "onnx/model.onnx")
-BESIDE = ("_data", ".data")  # where a network of more than 2 GB has its tensors
+BESIDE = ("_data", ".data")  # where a network of more than 2 GB mostly has its tensors
 NOTES = "hashes.json"
 SETTLED = 2.0  # seconds: a file that changed just now may change again without its time telling
 
@@ -56,11 +59,10 @@ class ModelFolder(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What the vectors depend on, besides the card."""
+        """What the vectors depend on, besides the card and what `network` names in turn (`hashes`)."""
         if self.network is None:
             return self.path / WEIGHTS, self.path / CONFIG, self.path / TOKENIZER
-        beside = [self.network.with_name(self.network.name + ending) for ending in BESIDE]
-        return self.network, *(path for path in beside if path.is_file()), self.path / TOKENIZER
+        return self.network, self.path / TOKENIZER
 
 
 def read_folder(path: Path) -> ModelFolder:
@@ -170,42 +172,69 @@ def _json(path: Path, kind: type = dict) -> Any:
 
 
 class _Note(msgspec.Struct, frozen=True, array_like=True):
-    """A file as it was when it was hashed."""
+    """A file as it was when it was hashed; `beside`: the files that an ONNX network has its tensors in."""
 
     size: int
     mtime_ns: int
     inode: int
     sha256: str
+    beside: tuple[str, ...]
 
 
-def hashes(files: tuple[Path, ...], cache: Path) -> list[str]:
-    """The SHA-256 of each file; of those with the same size, time and inode as last time, the one of last time.
+def hashes(folder: ModelFolder, cache: Path) -> list[str]:
+    """The SHA-256 of each of the folder's files, then of those in which its network has tensors.
 
+    A file with the same size, time and inode as last time has the hash of last time.
     Raises: RagcliError: a file can't be read.
     """
     notes = _read_notes(cache)
     fresh = dict(notes)
     try:
-        found = [_hash(path.absolute(), fresh) for path in files]
+        found = [_noted(path.absolute(), fresh) for path in folder.files]
+        beside = {path.parent / name for path, note in zip(folder.files, found, strict=True) for name in note.beside}
+        there = [path for path in sorted(beside - set(folder.files)) if os.path.isfile(path)]  # noqa: PTH113 - any name
+        found += [_noted(path.absolute(), fresh) for path in there]
     except OSError as error:
         raise RagcliError(f"{error.filename}: {error.strerror}", "check the model's folder") from error
     if fresh != notes:
         _write_notes(cache, fresh)
-    return found
+    return [note.sha256 for note in found]
 
 
-def _hash(path: Path, notes: dict[str, _Note]) -> str:
+def _noted(path: Path, notes: dict[str, _Note]) -> _Note:
     status = path.stat()
     state = (status.st_size, status.st_mtime_ns, status.st_ino)
     note = notes.get(str(path))
     if note is not None and (note.size, note.mtime_ns, note.inode) == state:
-        return note.sha256
+        return note
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+        note = _Note(*state, digest, _external_data(file) if path.suffix == ".onnx" else ())
     notes.pop(str(path), None)
     if time.time() - status.st_mtime > SETTLED:
-        notes[str(path)] = _Note(*state, digest)
-    return digest
+        notes[str(path)] = note
+    return note
+
+
+def _external_data(file: BufferedReader) -> tuple[str, ...]:
+    """The files in which a network's tensors lie, as it names them: relative to its folder.
+
+    A tensor's `external_data` has an entry of key "location" (onnx.proto). The bytes of that are looked for as they
+    are, without parsing it, which would have all of its weights in memory; they may stand elsewhere too, so a name
+    that is returned need not be that of a file.
+    """
+    if not os.fstat(file.fileno()).st_size:
+        return ()
+    names = set()
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        for match in _LOCATION.finditer(data):
+            low, high = data[match.end() : match.end() + 2].ljust(2, b"\0")  # the length, 7 bits a byte
+            start, length = (match.end() + 1, low) if low < 128 else (match.end() + 2, low - 128 + 128 * high)
+            names.add(data[start : start + length])
+    return tuple(sorted(name.decode("utf-8", "replace") for name in names))
+
+
+_LOCATION = re.compile(rb"\x0a\x08location\x12")
 
 
 def _read_notes(cache: Path) -> dict[str, _Note]:

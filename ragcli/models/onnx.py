@@ -4,7 +4,8 @@ A text is run alone, in one thread, and several are run at once by as many threa
 dynamically quantised network has one scale for a whole input, and padding changes the order in which numbers are added:
 in a batch, a text's vector would depend on its neighbours. Alone it is as fast as in padded batches, or faster.
 
-Converted files are kept in the cache, named by the hash of what they were made of, and written atomically.
+Converted files are kept in the cache, named by the hash of what they were made of, and written atomically; those of
+another version of the exporter go when the new one is there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ragcli.options import Precision
 
 T = TypeVar("T")
+R = TypeVar("R")
 EXPORTER = "2"  # grows whenever `bert` makes other numbers of the same weights: part of every fingerprint
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
@@ -86,7 +89,7 @@ class Network:
         except Exception as error:  # onnxruntime has one class an error code, all of Exception
             raise RagcliError(f"{self._path}: {_first_line(error)} ({len(tokens)} tokens)") from error
 
-    def each(self, work: Callable[[T], NDArray[np.float32]], items: Sequence[T]) -> Iterator[NDArray[np.float32]]:
+    def each(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """`work`, which calls `run`, on each of the items, by all threads; results in the order of the items."""
         if self._threads == 1 or len(items) <= 1:
             return map(work, items)
@@ -147,11 +150,15 @@ def converted(
 
         notify(f"converting {folder} to ONNX ({precision}), once")
         _write(path, export(folder, head=head, precision=precision))
+        for other in into.glob(f"{head}-{precision}-*-{digest}.onnx"):
+            if other != path:  # of another exporter: nobody opens it any more
+                with suppress(OSError):
+                    other.unlink()
     return path
 
 
 def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -23,10 +23,10 @@ from ragcli.errors import ModelMissing, RagcliError, RemoteError
 from ragcli.models.catalogue import File, Hub, Model, Source, Web, Wheels, model
 from ragcli.models.download import PIECE, Report
 from ragcli.models.place import ModelPlace
+from ragcli.models.room import room
 from ragcli.types import Event
 
 NOTES = ".verified.json"
-PARTIAL = ".partial"
 
 State = Literal["here", "partly", "absent"]
 
@@ -180,13 +180,13 @@ def _complete(entry: Model, folder: Path, place: ModelPlace) -> None:
     """Bring what is missing or wrong, alone among all processes."""
     if place.offline and place.folder is None:
         raise _missing(entry, folder, _faults(entry, folder), [])
-    with _alone(entry, place) as room:
+    with room(entry.name, place) as parts:
         faults = _faults(entry, folder)  # another process may have brought it
         for fault in faults:
             if fault.found:
                 place.notify(f"{fault}; fetching it again")
         if faults:
-            _fetch(entry, folder, room, place, faults)
+            _fetch(entry, folder, parts, place, faults)
 
 
 def _fetch(entry: Model, folder: Path, room: Path, place: ModelPlace, faults: tuple[Fault, ...]) -> None:
@@ -305,31 +305,6 @@ def _check(file: File, partial: Path) -> None:
             return
     partial.unlink()
     raise _WrongBytes(f"SHA-256 of {file.name} is {found}, not {file.sha256}")
-
-
-@contextmanager
-def _alone(entry: Model, place: ModelPlace) -> Iterator[Path]:
-    """The folder for what is not whole yet, while no other process works on this model; waiting for it is told."""
-    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]  # its flock, not in __all__
-
-    room = place.cache / PARTIAL / entry.name
-    room.parent.mkdir(parents=True, exist_ok=True)
-    lock = room.with_name(f"{entry.name}.lock")
-    with ExitStack() as held:
-        try:
-            held.enter_context(WeakFileLock(lock, timeout=0.1))
-        except TimeoutError:
-            place.notify(f"another process is fetching {entry.name}; waiting for it")
-            held.enter_context(WeakFileLock(lock))
-        room.mkdir(exist_ok=True)
-        _sweep(room)
-        yield room
-
-
-def _sweep(room: Path) -> None:
-    """Remove what a killed pip left; whole wheels and begun downloads stay."""
-    for path in room.glob("pip-*"):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 # --- what goes wrong

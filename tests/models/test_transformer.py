@@ -122,6 +122,37 @@ def test_a_model_that_gives_no_number_or_zeros(tmp_path: Path) -> None:
         infinite.query("a")
 
 
+def write_folder_with_a_token_too_many(folder: Path) -> Path:
+    """Its tokenizer knows the word "beyond", for which the table of token vectors has no row."""
+    write_folder(folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["beyond"] = len(toy_bert.WORDS)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_text_on_which_the_network_fails_costs_itself_alone(tmp_path: Path, threads: int) -> None:
+    embedder = opened(write_folder_with_a_token_too_many(tmp_path / "toy"), threads=threads, max_tokens=6)
+    found = embedder.passages(["a b c", "a b c d one beyond", "one"])
+    assert list(found.problems) == [1]
+    assert "onnx" in found.problems[1]
+    assert not found.vectors[1].any()
+    expected = [mean_of(reference(tensors()), [tokens(text)]) for text in ("a b c", "one")]
+    np.testing.assert_allclose(found.vectors[[0, 2]], expected, atol=1e-5)
+    assert list(embedder.passages(["beyond"]).problems) == [0]
+
+
+@pytest.mark.spec("M5")
+def test_a_network_that_fails_on_every_text_is_an_error(tmp_path: Path) -> None:
+    embedder = opened(write_folder_with_a_token_too_many(tmp_path / "toy"))
+    with pytest.raises(RagcliError, match="3 tokens"):
+        embedder.passages(["beyond", "beyond a"])
+    with pytest.raises(RagcliError, match="this query has no vector"):
+        embedder.query("beyond")
+
+
 def test_it_is_warmed_from_another_thread_and_opens_again_after_close(tmp_path: Path) -> None:
     embedder = opened(write_folder(tmp_path / "toy"))
     threads = [Thread(target=embedder.warm) for _ in range(3)]
@@ -216,6 +247,34 @@ def test_a_fingerprint_changes_with_whatever_changes_vectors(tmp_path: Path) -> 
     assert opened(same).card.fingerprint == fingerprints[0]
     other = write_folder(tmp_path / "other", tensors(seed=1))
     assert opened(other).card.fingerprint not in fingerprints
+
+
+@pytest.mark.spec("I36")
+@pytest.mark.parametrize("one_file", [True, False])
+def test_tensors_beside_the_network_are_part_of_the_fingerprint(tmp_path: Path, one_file: bool) -> None:
+    import onnx
+
+    folder = as_onnx(tmp_path / "toy", named="onnx/model.onnx")
+    network = folder / "onnx" / "model.onnx"
+    model = onnx.load(network)
+    onnx.save(
+        model, network, save_as_external_data=True, all_tensors_to_one_file=one_file, location="w" * 200,
+        size_threshold=0,
+    )  # fmt: skip
+    (folder / "ragcli.json").write_text(json.dumps({"dimension": toy_bert.HIDDEN}))  # else a vector is asked for
+    beside = sorted(path for path in network.parent.iterdir() if path != network)
+    assert (len(beside) == 1) is one_file
+    fingerprint = opened(folder).card.fingerprint
+    expected = mean_of(reference(tensors()), [tokens("a b c")])
+    np.testing.assert_allclose(opened(folder).query("a b c"), expected, atol=1e-5)
+    (network.parent / "model_fp16.onnx").write_bytes(b"of no matter")
+    assert opened(folder).card.fingerprint == fingerprint
+    for path in (beside[0], beside[-1]):
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        assert opened(folder).card.fingerprint != fingerprint
+        path.write_bytes(data)
+        assert opened(folder).card.fingerprint == fingerprint
 
 
 @pytest.mark.spec("I36")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -208,6 +210,39 @@ def test_only_one_makes_the_file_at_a_time(tmp_path: Path) -> None:
         assert os.path.exists(name)  # it is the other one's
         assert vector_file.write_beside(made.db, str(made.side), None, DIMENSION)
         check(made)
+
+
+def test_a_file_that_is_being_made_is_not_taken_away(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with Vectored(tmp_path, DIMENSION) as made:
+        name = vector_file.temporary(str(made.side))
+        with open(name, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            remover = threading.Thread(target=vector_file.remove, args=(str(made.side),))
+            remover.start()
+            remover.join(0.2)  # if it does not wait for us, it is done by then
+            os.replace(name, made.side)
+        remover.join(20)
+        assert not made.side.exists()
+        assert not os.path.exists(name)
+
+
+def test_only_the_file_that_was_written_gets_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Vectored(tmp_path, DIMENSION) as made:
+        made.add(clustered(30, DIMENSION))
+        name = Path(vector_file.temporary(str(made.side)))
+        live = vector_file.live
+
+        def disturbed(db: sqlite3.Connection) -> object:
+            name.unlink()
+            name.write_bytes(b"half of somebody else's")
+            return live(db)
+
+        monkeypatch.setattr(vector_file, "live", disturbed)
+        with pytest.raises(FileNotFoundError, match="took the unfinished file away"):
+            vector_file.write_beside(made.db, str(made.side), None, DIMENSION)
+        assert not made.side.exists()
+        assert name.read_bytes() == b"half of somebody else's"
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,12 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
-from json import dumps
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from ragcli.store.sqlite import bit_planes, cosine, vector_file, vectors
+from ragcli.store.sqlite import bit_planes, cosine, documents, vector_file, vectors
 from ragcli.store.sqlite.scoring import Range
 from ragcli.store.sqlite.vector_file import Snapshot, VectorFile
 
@@ -181,16 +180,9 @@ class DenseIndex:
         hits = [DenseScored(*pair) for pair in zip(chunks[order].tolist(), scores[order].tolist(), strict=True)]
         tied = _tied(hits)
         if tied:
-            names = self._names(tied)
+            names = documents.names(self._db, tied)
             hits.sort(key=lambda hit: (-hit.score, *names.get(hit.chunk, ())))
         return hits[:k]
-
-    def _names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
-        query = (
-            'SELECT chunks.id, document_id, "index" FROM chunks JOIN documents ON documents.id = document '
-            "WHERE chunks.id IN (SELECT value FROM json_each(?))"
-        )
-        return {chunk: (document, index) for chunk, document, index in self._db.execute(query, (dumps(chunks),))}
 
 
 def _held(ids: Sequence[int], rows: NDArray[np.float16]) -> _Part:

@@ -579,6 +579,15 @@ def iso(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def names(db: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """Chunk ids as (document id, chunk index): what orders equal scores."""
+    query = (
+        'SELECT chunks.id, document_id, "index" FROM chunks JOIN documents ON documents.id = document '
+        "WHERE chunks.id IN (SELECT value FROM json_each(?))"
+    )
+    return {chunk: (document, index) for chunk, document, index in db.execute(query, (_json(chunks),))}
+
+
 def numbers(db: sqlite3.Connection, document_ids: Sequence[str]) -> dict[str, int]:
     """The row ids of documents, by document id; unknown ones are left out."""
     rows = db.execute(

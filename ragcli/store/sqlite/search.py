@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragcli.options import Bm25Settings
+from ragcli.store.sqlite import documents
 from ragcli.store.sqlite.scoring import Admission, Lists, Part, Range, Scored, Scorer, Search, Term, idf
 
 if TYPE_CHECKING:
@@ -156,17 +157,8 @@ class KeywordIndex:
         """The first k in the final order. All that share the k-th score take part in the draw."""
         if len(scored) > k:
             scored = [hit for hit in scored if hit.score >= scored[k - 1].score]
-        names = self.names([hit.chunk for hit in scored])
+        names = documents.names(self._db, [hit.chunk for hit in scored])
         return sorted(scored, key=lambda hit: (-hit.score, *names[hit.chunk]))[:k]
-
-    def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
-        """Chunk ids as (document id, chunk index)."""
-        query = (
-            'SELECT chunks.id, document_id, "index" FROM chunks JOIN documents ON documents.id = document '
-            "WHERE chunks.id IN (SELECT value FROM json_each(?))"
-        )
-        rows = self._db.execute(query, (dumps(chunks),))
-        return {chunk: (document, index) for chunk, document, index in rows}
 
 
 class _Built(msgspec.Struct, frozen=True):

@@ -123,7 +123,7 @@ class SqliteStore:
 
     def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Chunk ids as (document id, chunk index): what orders equal scores."""
-        return self._keyword.names(chunks)
+        return documents.names(self.db, chunks)
 
     def fetch(self, chunks: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by their ids, whole."""

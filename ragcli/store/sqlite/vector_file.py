@@ -23,6 +23,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from errno import ENOENT
 from hashlib import blake2b
 from json import dumps
 from struct import Struct
@@ -242,12 +243,14 @@ def write_beside(db: sqlite3.Connection, path: str, seen: VectorFile | None, dim
 
 
 def remove(path: str) -> None:
-    """Take the file away, and what a killed run left of the next one. Raises: OSError."""
-    for name in (path, temporary(path)):
+    """Take the file away, and what a killed run left of the next one; waits for who makes that. Raises: OSError."""
+    if not any(map(os.path.lexists, (path, temporary(path)))):
+        return
+    with _turn(path, wait=True):  # takes the next one away
         try:
-            os.unlink(name)  # noqa: PTH108
+            os.unlink(path)  # noqa: PTH108
         except FileNotFoundError:
-            continue
+            return
 
 
 def temporary(path: str) -> str:
@@ -317,6 +320,8 @@ def _write(db: sqlite3.Connection, file: FileIO, path: str, seen: VectorFile | N
     old = seen if seen is not None and seen.serves(now) else None
     at = np.full(len(ids), -1, np.int64) if old is None else places(old, ids, tags)
     _Making(db, file, old, _Layout(len(ids), dimension), dimension)(now, ids, tags, at)
+    if not _is_at(file.fileno(), temporary(path)):
+        raise FileNotFoundError(ENOENT, "another process took the unfinished file away", temporary(path))
     os.replace(temporary(path), path)  # noqa: PTH105
     kept = int(np.count_nonzero(at >= 0))
     return Updated(kept, len(ids) - kept, (len(old.ids) if old else 0) - kept)
