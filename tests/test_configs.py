@@ -48,7 +48,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     },
     "fast": {"models.embedder": "fast", "retrieval.mode": "hybrid"},
     "rag-net": {
-        "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.min_score": 0.0, "fusion.method": "rrf",
+        "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.min_score": -1.0, "fusion.method": "rrf",
         "fusion.rrf_k": 60, "fusion.weights": {"bm25": 1.0, "dense": 1.0}, "fusion.normalize": False,
     },
     "semantic-memory": {
