@@ -152,11 +152,12 @@ class Pipeline:
         """Ready for the dense arm; without it when its model can't be had and keywords can serve the call."""
         try:
             return _Ready(mode, card, self._opened(card))
-        except RagcliError as error:
-            if mode == "vector" or isinstance(error, IndexUnusable | UsageError):
+        except (RagcliError, OSError) as error:
+            if mode == "vector" or isinstance(error, IndexUnusable):
                 raise
-            reason = error.message + (f"; {error.hint}" if error.hint else "")
-            return _Ready(mode, card, warnings=(f"searched by keywords alone: {reason}",))
+            reason, hint = (error.message, error.hint) if isinstance(error, RagcliError) else (str(error), "")
+            words = f"searched by keywords alone: {reason}" + (f"; {hint}" if hint else "")
+            return _Ready(mode, card, warnings=(words,))
 
     def _opened(self, card: EmbedderCard) -> Embedder:
         """The embedder of the index. Raises: IndexMismatch, ModelMissing, RemoteError."""
@@ -398,7 +399,7 @@ class _Retrieval:
             return self._why_nothing_admitted() or ["no document meets all filters"]
         ran = {arm.name for arm in self._arms}
         reasons = [self._unknown() or NO_WORD] if "bm25" in ran else []
-        if "dense" in ran:
+        if "dense" in ran and self._store.vector_count():
             reasons.append(f"no chunk has a cosine of retrieval.min_score = {self._options.min_score:g} or more")
         return reasons
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from ragcli.errors import IndexMissing, RagcliError
 from ragcli.options import EmbeddingSettings, IngestSettings, ModelsSettings, Settings
 from ragcli.types import Event, IngestOptions, IngestReport
 from tests import indexes
@@ -131,3 +132,44 @@ def test_a_dry_run_says_what_would_be_embedded(tmp_path: Path, model: str) -> No
     assert indexes.take_in(index, path, settings=settings(model), dry_run=True).unembedded == 0
     assert indexes.take_in(index, settings=settings(model), re_embed=True, dry_run=True).unembedded == 2
     assert indexes.take_in(index, settings=settings("none"), re_embed=True, dry_run=True).unembedded == 0
+
+
+@pytest.mark.spec("M11", "I36")
+@pytest.mark.parametrize("damage", ["model.safetensors", "tokenizer.json"])
+def test_an_embedder_that_does_not_work_replaces_nothing(tmp_path: Path, model: str, damage: str) -> None:
+    index, broken = tmp_path / "i.db", toy_bert.write_folder(tmp_path / "broken", toy_bert.tensors(seed=5))
+    path = records(tmp_path, a="one two", b="two three")
+    indexes.take_in(index, path, settings=settings(model))
+    before = indexes.vectors_of(index)
+    (broken / damage).write_bytes((broken / damage).read_bytes()[:100])
+    for options in ({"re_embed": True}, {"reset": True}):
+        with pytest.raises(RagcliError):
+            indexes.take_in(index, path, settings=settings(str(broken)), **options)
+        assert indexes.vectors_of(index) == before
+    with pytest.raises(RagcliError):
+        indexes.take_in(tmp_path / "new.db", path, settings=settings(str(broken)))
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.spec("C9")
+def test_no_index_is_made_to_be_embedded_anew(tmp_path: Path, model: str) -> None:
+    with pytest.raises(IndexMissing):
+        indexes.take_in(tmp_path / "typo" / "i.db", settings=settings(model), re_embed=True)
+    assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.spec("C9", "M11")
+def test_an_interrupted_run_keeps_what_it_embedded(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragcli.ingest import ingest_paths
+
+    path, index = records(tmp_path, **{f"r{n}": f"one x{n}" for n in range(90)}), tmp_path / "i.db"
+
+    def interrupt(event: Event) -> None:
+        if event.stage == "embedding" and event.done >= 32:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest_paths([str(path)], settings(model), index, IngestOptions(), listen=interrupt)
+    assert len(indexes.vectors_of(index)) >= 32
+    assert indexes.faults(index) == []
+    assert indexes.take_in(index, path, settings=settings(model)).unembedded == 0

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ragcli import Pipeline
-from ragcli.errors import IndexMismatch, RemoteError
+from ragcli.errors import IndexMismatch, RemoteError, UsageError
 from ragcli.options import (
     Condition,
     EmbeddingSettings,
@@ -282,3 +282,14 @@ def test_asked_dimensions_and_prefixes_stay_with_the_index(tmp_path: Path, servi
     service.requests.clear()
     retrieved(index, service_settings(service), "oak")
     assert [(request.body["dimensions"], request.texts) for request in service.requests] == [(16, ["q: oak"])]
+
+
+@pytest.mark.spec("R8")
+def test_a_service_without_a_key_leaves_hybrid_search_to_words(index: Path) -> None:
+    """The index names the service; nobody has said where it is."""
+    with Pipeline.open(index, Settings(), explicit=()) as pipeline:
+        found = pipeline.retrieve("w1 w2")
+        with pytest.raises(UsageError):
+            pipeline.retrieve("w1 w2", RetrievalOptions(mode="vector"))
+    assert list(hits_of(found)) == best(keyword_scores("w1 w2"), 5)
+    assert found.warnings[0].startswith("searched by keywords alone: ")

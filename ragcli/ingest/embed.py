@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragcli.errors import RagcliError
+from ragcli.errors import RemoteError
 from ragcli.store.sqlite import documents, schema, vectors
 from ragcli.store.sqlite.vectors import Pending, Row
 from ragcli.types import Embedder
@@ -180,7 +180,7 @@ class _Work:
             try:
                 found = self._embedder.passages(texts)
                 break
-            except RagcliError:
+            except RemoteError:  # what fails here would fail again
                 if not left:
                     raise
         return [vectors.packed(vector) for vector in found.vectors], dict(found.problems)

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from ragcli import __version__
-from ragcli.errors import IndexUnusable, ModelMissing, RagcliError, ReadError, RemoteError, UsageError, did_you_mean
+from ragcli.errors import (
+    IndexMissing,
+    IndexUnusable,
+    ModelMissing,
+    RagcliError,
+    ReadError,
+    RemoteError,
+    UsageError,
+    did_you_mean,
+)
 from ragcli.ingest.commit import Committer, Open
 from ragcli.ingest.embed import WINDOW, Encoding
 from ragcli.ingest.plan import SKIPS, Comparison, Item, rules_digest
@@ -60,6 +69,7 @@ BESIDE = (".lock", "-wal", "-shm", "-journal")  # what lies beside an index
 LARGEST_LOCK = 4096  # bytes: it holds one name
 READER = __version__.encode()
 
+PROBE = "ragcli"  # the first text that an embedder gets
 WITHOUT = "or do without vectors, for now: ragcli ingest --no-embed PATH…"
 
 Clock = Callable[[], datetime]
@@ -103,6 +113,7 @@ def ingest_paths(
             result = _forecast(call, sources)
         else:
             _check_settings(call)
+            _check_place(call)
             embedder = _embedder_of_new(call)
             with lock.writing(
                 Path(os.path.realpath(place)), wait=wait, on_wait=lambda who: listen(Event("waiting", detail=who))
@@ -227,6 +238,12 @@ def _is_index(location: str) -> bool:
         return False
 
 
+def _check_place(call: _Call) -> None:
+    """What is only to be embedded anew, or rid of a document, must be there."""
+    if not (call.paths or call.options.reset or call.place.exists()):
+        raise IndexMissing(f"there is no index at {call.place}", "make one: ragcli ingest PATH…")
+
+
 def _check_settings(call: _Call) -> None:
     """Raise what is wrong with chunking and analyzer before an index is made."""
     Tools(call.preparation(call.settings))
@@ -344,13 +361,25 @@ def _write(call: _Call, sources: Iterator[Source], early: Embedder | None) -> In
 def _embedder_of_new(call: _Call) -> Embedder | None:
     """Of an index that is to be made: without its embedder it is not begun."""
     is_new = call.options.reset or not call.place.exists()
-    if not is_new or call.settings.models.embedder == guard.NONE:
+    return _proven(call, call.settings) if is_new else None
+
+
+def _proven(call: _Call, settings: Settings) -> Embedder | None:
+    """The embedder, once it has given a vector; None where there is to be none.
+
+    No index is begun, and no vectors are dropped, for one that gives none. Raises: RagcliError.
+    """
+    if settings.models.embedder == guard.NONE:
         return None
     try:
-        return call.embedder(call.settings, None)
+        embedder = call.embedder(settings, None)
+        found = embedder.passages([PROBE])
     except (ModelMissing, RemoteError) as error:
         error.hint = "; ".join(part for part in (error.hint, WITHOUT) if part)
         raise
+    if found.problems:
+        raise RagcliError(f"models.embedder = {settings.models.embedder!r} gives no vectors: {found.problems[0]}")
+    return embedder
 
 
 @contextmanager
@@ -375,7 +404,7 @@ def _adopt(db: schema.Connection, call: _Call, early: Embedder | None) -> tuple[
     if not call.options.re_embed:
         return guard.adopted(settings, card, call.explicit), None
     settings = guard.chosen_anew(settings, card, call.explicit)
-    embedder = None if settings.models.embedder == guard.NONE else call.embedder(settings, None)
+    embedder = _proven(call, settings)
     with schema.transaction(db):
         vectors.start_over(db, embedder.card if embedder else None)
     return settings, embedder
@@ -383,8 +412,7 @@ def _adopt(db: schema.Connection, call: _Call, early: Embedder | None) -> tuple[
 
 def _remember(db: schema.Connection, call: _Call, early: Embedder | None) -> Embedder | None:
     """Write into the new index what it is built with; gives its embedder."""
-    wanted = call.settings.models.embedder != guard.NONE
-    embedder = early or (call.embedder(call.settings, None) if wanted else None)
+    embedder = early or _proven(call, call.settings)
     with schema.transaction(db):
         made = documents.iso(int(call.now.timestamp()))
         schema.remember(db, call.settings, now=made, by=f"ragcli {__version__}")
@@ -473,12 +501,20 @@ class _Run:
         """Wait for the vectors of all that came in; what fails waits for the next run, and is told."""
         self._wake()
         with self.committer:
-            for encoded in self.encoding.rest():
-                if encoded is not None:
-                    self.committer.take_vectors(encoded)
-                self.committer.commit_vectors_after(VECTOR_SECONDS)
-                self._tell_vectors()
+            try:
+                self._take_rest()
+            except BaseException as error:
+                if not isinstance(error, Exception):  # interrupted: what was embedded is whole, and is kept
+                    self.committer.commit()
+                raise
         self._judge_embedding()
+
+    def _take_rest(self) -> None:
+        for encoded in self.encoding.rest():
+            if encoded is not None:
+                self.committer.take_vectors(encoded)
+            self.committer.commit_vectors_after(VECTOR_SECONDS)
+            self._tell_vectors()
 
     def _judge_embedding(self) -> None:
         """Whether all have vectors now. Raises: what was no failure of an embedder."""
