@@ -83,6 +83,7 @@ bench-dense: $(VENV)/bench.stamp ## dense search against numpy's float32 matmul 
 
 bench-embedding: $(VENV)/bench.stamp ## passages a second: ours against the bare session, and end to end
 	$(BIN)/python -m tests.bench.embedding
+	$(BIN)/python -m tests.bench.embed_ingest 1000 40000
 
 bench-hybrid: $(VENV)/bench.stamp ## a hybrid query of 100,000 chunks, whole process, against `llm --version`
 	$(BIN)/python -m tests.bench.hybrid

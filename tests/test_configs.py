@@ -44,7 +44,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     },
     "english": {
         "analyzer.stemmer": "english", "analyzer.stopwords": "english", "bm25.k1": 1.2, "bm25.b": 0.75,
-        "fusion.method": "relative", "fusion.weights": {"bm25": 0.5, "dense": 0.5}, "retrieval.mode": "hybrid",
+        "fusion.method": "zscore", "fusion.weights": {"bm25": 0.5, "dense": 0.5}, "retrieval.mode": "hybrid",
     },
     "fast": {"models.embedder": "fast", "retrieval.mode": "hybrid"},
     "rag-net": {

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -117,9 +118,9 @@ def embedded(name: str, texts: Sequence[str], precision: str = "int8") -> Matrix
 
 
 def inputs(chunks: Chunked) -> list[str]:
-    """What of each chunk is embedded."""
+    """What of each chunk is embedded: a record has no file name."""
     pairs = zip(chunks.contexts, chunks.texts, strict=True)
-    return [vectors.input_of(context, text) for context, text in pairs]
+    return [vectors.input_of(context, "", text) for context, text in pairs]
 
 
 def cosines(chunks: Chunked, precision: str = "int8", texts: Sequence[str] | None = None) -> Matrix:
@@ -185,7 +186,8 @@ class _Postings:
 
     def saturated(self, times: Matrix, lengths: NDArray[np.float64], bm25: Bm25Settings) -> Matrix:
         norm = bm25.k1 * (1 - bm25.b + bm25.b * lengths / lengths.mean())
-        return (times / (times + norm)).astype(np.float32)
+        shares: Matrix = (times / (times + norm)).astype(np.float32)
+        return shares
 
 
 def keyword(chunks: Chunked, *, is_english: bool = False) -> Keyword:
@@ -243,25 +245,35 @@ def centroid_cosines(chunks: Chunked, own: Matrix) -> Matrix:
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """Scores of an arm. `own` decides what is a candidate (above `floor`), `score` is what is fused."""
+    """An arm over all queries: of each the chunks that are its candidates, and its scores of all chunks."""
 
-    own: Matrix
-    score: Matrix
+    tops: list[Ids]
+    scores: Matrix
     weight: float = 0.5
 
 
-def searched(chunks: Chunked, arms: Sequence[Arm], method: str = "relative", depth: int = 100) -> list[Ids]:
+def arm(scores: Matrix, depth: int = 100, weight: float = 0.5) -> Arm:
+    """An arm whose candidates are the `depth` chunks with the highest scores above 0."""
+    return Arm([_top(row, depth) for row in scores], scores, weight)
+
+
+def _top(scores: Matrix, depth: int) -> Ids:
+    found = np.argpartition(-scores, depth)[:depth] if depth < len(scores) else np.arange(len(scores))
+    above: Ids = found[scores[found] > 0]
+    return above
+
+
+def searched(chunks: Chunked, arms: Sequence[Arm], method: str = "relative") -> list[Ids]:
     """For each query its documents, best first, by their best chunk."""
-    rows = ([(arm.own[row], arm.score[row], arm.weight) for arm in arms] for row in range(len(arms[0].own)))
-    return [_ranked(chunks, row, method, depth) for row in rows]
+    queries = range(len(arms[0].tops))
+    return [_ranked(chunks, [(one.tops[at], one.scores[at], one.weight) for one in arms], method) for at in queries]
 
 
-def _ranked(chunks: Chunked, arms: Sequence[tuple[Matrix, Matrix, float]], method: str, depth: int) -> Ids:
-    tops = [_top(own, depth) for own, _, _ in arms]
-    union = np.unique(np.concatenate(tops))
+def _ranked(chunks: Chunked, arms: Sequence[tuple[Ids, Matrix, float]], method: str) -> Ids:
+    union = np.unique(np.concatenate([top for top, _, _ in arms]))
     fused = np.zeros(len(union))
-    for top, (_, score, weight) in zip(tops, arms, strict=True):
-        fused += weight * _scaled(score[union], top, union, score, method)
+    for top, scores, weight in arms:
+        fused += weight * _scaled(top, union, scores, method)
     found = np.full(len(chunks.names), -np.inf)
     np.maximum.at(found, chunks.document[union], fused)
     order = np.argsort(-found, kind="stable")[:TOP]
@@ -269,20 +281,14 @@ def _ranked(chunks: Chunked, arms: Sequence[tuple[Matrix, Matrix, float]], metho
     return kept
 
 
-def _top(own: Matrix, depth: int) -> Ids:
-    found = np.argpartition(-own, depth)[:depth] if depth < len(own) else np.arange(len(own))
-    above: Ids = found[own[found] > 0]
-    return above
-
-
-def _scaled(scores: Matrix, top: Ids, union: Ids, score: Matrix, method: str) -> NDArray[np.float64]:
+def _scaled(top: Ids, union: Ids, scores: Matrix, method: str) -> NDArray[np.float64]:
     if not len(top):
         return np.zeros(len(union))
-    wide = scores.astype(np.float64)
     if method == "rrf":
         ranks = np.full(len(union), np.inf)
-        ranks[np.searchsorted(union, top[np.argsort(-score[top], kind="stable")])] = np.arange(1, len(top) + 1)
+        ranks[np.searchsorted(union, top[np.argsort(-scores[top], kind="stable")])] = np.arange(1, len(top) + 1)
         return 1 / (60 + ranks)
+    wide = scores[union].astype(np.float64)
     low, spread = (wide.min(), wide.max() - wide.min()) if method == "relative" else (wide.mean(), wide.std())
     return (wide - low) / spread if spread else np.ones(len(union))
 
@@ -327,65 +333,66 @@ SHARES = (0.1, 0.2, 0.3, 0.5, 0.7)
 
 
 def sizes(name: str) -> Figures:
-    """Chunk sizes, each with its header: keyword, vector, hybrid, and hybrid with English terms."""
+    """Chunk sizes, each with its header: keyword, vector, hybrid, RRF, and hybrid with English terms."""
     for size in (1600, *(one for one in SIZES if one != 1600)):
         chunks, judged = chunked(name, size, is_headed=True), Judged(name)
-        own, english, cosine = keyword(chunks).own, keyword(chunks, is_english=True).own, cosines(chunks)
+        own, cosine = arm(keyword(chunks).own), arm(cosines(chunks))
+        english = arm(keyword(chunks, is_english=True).own)
         for label, arms in {
-            "keyword": [Arm(own, own)],
-            "vector": [Arm(cosine, cosine)],
-            "hybrid": [Arm(own, own), Arm(cosine, cosine)],
-            "english": [Arm(english, english), Arm(cosine, cosine)],
-        }.items():
+            "hybrid": [own, cosine], "keyword": [own], "vector": [cosine], "english keyword": [english],
+            "english": [english, cosine],
+        }.items():  # fmt: skip
             yield f"{_shown(size)} {label}", judged.ndcg(chunks, searched(chunks, arms))
+        yield f"{_shown(size)} rrf", judged.ndcg(chunks, searched(chunks, [own, cosine], "rrf"))
 
 
 def headers(name: str) -> Figures:
     """With and without a header in what is embedded, and in what BM25 counts."""
     judged = Judged(name)
-    for size in (512, 1000, 1600, 2400):
+    for size in (1600, 512, 1000, 2400):
         pair = [chunked(name, size, is_headed=is_headed) for is_headed in (True, False)]
         chunks = pair[0]
-        terms = dict(zip(("with", "without"), (keyword(one).own for one in pair), strict=True))
-        dense = dict(zip(("with", "without"), (cosines(one) for one in pair), strict=True))
-        for kind, scores in (("keyword", terms), ("vector", dense)):
-            for label, own in scores.items():
-                yield f"{size} {kind} {label}", judged.ndcg(chunks, searched(chunks, [Arm(own, own)]))
+        terms = dict(zip(("with", "without"), (arm(keyword(one).own) for one in pair), strict=True))
+        dense = dict(zip(("with", "without"), (arm(cosines(one)) for one in pair), strict=True))
         for one, other in (("with", "with"), ("without", "without"), ("with", "without"), ("without", "with")):
-            arms = [Arm(terms[one], terms[one]), Arm(dense[other], dense[other])]
-            yield f"{size} hybrid, BM25 {one}, dense {other}", judged.ndcg(chunks, searched(chunks, arms))
+            figures = judged.ndcg(chunks, searched(chunks, [terms[one], dense[other]]))
+            yield f"{size} hybrid, BM25 {one}, dense {other}", figures
+        for kind, arms in (("keyword", terms), ("vector", dense)):
+            for label, own in arms.items():
+                yield f"{size} {kind} {label}", judged.ndcg(chunks, searched(chunks, [own]))
 
 
 def weighing(size: int, *, is_english: bool = False) -> Callable[[str], Figures]:
-    """A chunk's score with a share of its document's, of either arm and of both."""
+    """A chunk's score with a share of its document's, of either arm and of both; candidates as without."""
     return partial(_weighed, size=size, is_english=is_english)
 
 
 def _weighed(name: str, *, size: int, is_english: bool) -> Figures:
     chunks, judged = chunked(name, size, is_headed=True), Judged(name)
     bm25, cosine = keyword(chunks, is_english=is_english), cosines(chunks)
+    plain = {"bm25": arm(bm25.own), "dense": arm(cosine)}
     terms = {"whole": bm25.whole, "best": bm25.best, "summed": bm25.summed}
     dense = {**document_cosines(chunks, cosine), "centroid": centroid_cosines(chunks, cosine)}
-    plain, plain_dense = Arm(bm25.own, bm25.own), Arm(cosine, cosine)
 
     def figures(*arms: Arm) -> NDArray[np.float64]:
         return judged.ndcg(chunks, searched(chunks, arms))
 
-    yield "hybrid", figures(plain, plain_dense)
-    yield "keyword", figures(plain)
-    yield "vector", figures(plain_dense)
+    def mixed(own: Arm, others: Mapping[str, Matrix], share: float) -> dict[str, Arm]:
+        return {kind: Arm(own.tops, (1 - share) * own.scores + share * score) for kind, score in others.items()}
+
+    yield "hybrid", figures(plain["bm25"], plain["dense"])
+    yield "keyword", figures(plain["bm25"])
+    yield "vector", figures(plain["dense"])
     for share in SHARES:
-        mixed = {kind: Arm(bm25.own, (1 - share) * bm25.own + share * score) for kind, score in terms.items()}
-        mixed_dense = {kind: Arm(cosine, (1 - share) * cosine + share * score) for kind, score in dense.items()}
-        for kind, arm in mixed.items():
-            yield f"keyword {kind} {share}", figures(arm)
-            yield f"hybrid {kind} {share}", figures(arm, plain_dense)
-        for kind, arm in mixed_dense.items():
-            yield f"vector {kind} {share}", figures(arm)
-            yield f"hybrid - {kind} {share}", figures(plain, arm)
-        for kind, arm in mixed.items():
-            for kind_dense, arm_dense in mixed_dense.items():
-                yield f"hybrid {kind} {kind_dense} {share}", figures(arm, arm_dense)
+        of_terms, of_dense = mixed(plain["bm25"], terms, share), mixed(plain["dense"], dense, share)
+        for kind, one in of_terms.items():
+            yield f"keyword {kind} {share}", figures(one)
+            yield f"hybrid {kind} - {share}", figures(one, plain["dense"])
+        for kind, one in of_dense.items():
+            yield f"vector {kind} {share}", figures(one)
+            yield f"hybrid - {kind} {share}", figures(plain["bm25"], one)
+        for kind, other in product(("whole", "summed"), ("top 2", "centroid")):
+            yield f"hybrid {kind} {other} {share}", figures(of_terms[kind], of_dense[other])
 
 
 def fusions(name: str) -> Figures:
@@ -394,13 +401,14 @@ def fusions(name: str) -> Figures:
     cosine = cosines(chunks)
     for label, is_english in (("raw", False), ("english", True)):
         own = keyword(chunks, is_english=is_english).own
-        for method in ("relative", "zscore", "rrf"):
-            for depth in (100, 30, 300, 1000):
-                rankings = searched(chunks, [Arm(own, own), Arm(cosine, cosine)], method, depth)
-                yield f"{label} {method} depth {depth}", judged.ndcg(chunks, rankings)
-            for weight in (0.3, 0.4, 0.6, 0.7):
-                arms = [Arm(own, own, 1 - weight), Arm(cosine, cosine, weight)]
-                yield f"{label} {method} dense {weight}", judged.ndcg(chunks, searched(chunks, arms, method))
+        for depth in (100, 30, 300, 1000):
+            pair = [arm(own, depth), arm(cosine, depth)]
+            for method in ("relative", "zscore", "rrf"):
+                yield f"{label} {method} depth {depth}", judged.ndcg(chunks, searched(chunks, pair, method))
+        for weight in (0.3, 0.4, 0.55, 0.6, 0.7):
+            pair = [arm(own, weight=1 - weight), arm(cosine, weight=weight)]
+            for method in ("relative", "zscore", "rrf"):
+                yield f"{label} {method} dense {weight}", judged.ndcg(chunks, searched(chunks, pair, method))
 
 
 def precisions(name: str) -> Figures:
@@ -414,9 +422,8 @@ def precisions(name: str) -> Figures:
             "fp32": cosines(chunks, "fp32"), "fp32 truncated": cosines(chunks, "fp32", truncated(texts)),
         }  # fmt: skip
         for label, cosine in kinds.items():
-            arm = Arm(cosine, cosine)
-            yield f"{_shown(size)} vector {label}", judged.ndcg(chunks, searched(chunks, [arm]))
-            yield f"{_shown(size)} hybrid {label}", judged.ndcg(chunks, searched(chunks, [Arm(own, own), arm]))
+            yield f"{_shown(size)} vector {label}", judged.ndcg(chunks, searched(chunks, [arm(cosine)]))
+            yield f"{_shown(size)} hybrid {label}", judged.ndcg(chunks, searched(chunks, [arm(own), arm(cosine)]))
 
 
 EXPERIMENTS: Mapping[str, Callable[[str], Figures]] = {
