@@ -126,6 +126,7 @@ def verify(
     """Hash the files of models anew. Exit code 1, and a line for each file that is damaged or missing."""
     from ragcli.models import pull as pulling
     from ragcli.models.catalogue import MODELS, model
+    from ragcli.models.onnx import CONVERTED
 
     asked = [model(name) for name in dict.fromkeys(names or [])]
     common = _common(config=config, quiet=quiet, verbose=verbose, debug=debug)
@@ -138,12 +139,18 @@ def verify(
         lines = [f"{entry.name}: {fault}" for fault in faults] or [f"{entry.name}: all hashes are right"]
         streams.write("".join(f"{inert.line(line)}\n" for line in lines))
         bad += bool(faults)
+    others = () if asked else pulling.verify_converted(place.cache / CONVERTED)
+    streams.write("".join(f"{CONVERTED}: {inert.line(str(fault))}\n" for fault in others))
     if not entries:
         session.common.note(f"no model is in {place.cache}")
     if bad:
         streams.flush()
-        streams.say("hint", "ragcli models pull NAME fetches what is damaged or missing")
-    return 1 if bad else 0
+        streams.say("hint", "ragcli models pull NAME puts right what is damaged or missing")
+    if others:
+        streams.flush()
+        where = inert.line(str(place.cache / CONVERTED))
+        streams.say("hint", f"delete what is damaged in {where}: it is converted anew when it is needed")
+    return 1 if bad or others else 0
 
 
 LEAST = 12  # columns for the last column, however narrow the terminal
@@ -159,12 +166,12 @@ def _common(*, config: Path | None, quiet: bool, verbose: int, debug: bool) -> C
 
 
 def _pulled(entry: Model, place: ModelPlace) -> str:
-    """Have the model here, and say what that took."""
+    """Have the model here, without what was converted from it and is damaged, and say what that took."""
     from time import monotonic
 
     from msgspec.structs import replace
 
-    from ragcli.models.pull import ensure
+    from ragcli.models.pull import ensure, renew
 
     said: list[str] = []
 
@@ -174,6 +181,8 @@ def _pulled(entry: Model, place: ModelPlace) -> str:
 
     start = monotonic()
     folder = ensure(entry.name, replace(place, notify=notify))
+    for path in renew(folder):
+        notify(f"{path} was damaged and is removed; it is converted anew when it is needed")
     if not said:
         return f"{entry.name} is here already: {folder}"
     return f"{entry.name}: {entry.size / 1e6:.1f} MB in {monotonic() - start:.1f} s: {folder}"

@@ -135,10 +135,28 @@ def setting_rows(session: Session) -> list[dict[str, Any]]:
     rows = []
     for key, origin in session.origins.items():
         section, _, name = key.partition(".")
-        value = SECRET if looks_secret(name) and sections[section][name] else sections[section][name]
+        value = sections[section][name]
+        if value and looks_secret(name):
+            value = SECRET
+        elif value and name.endswith("url"):
+            value = _bare_url(value)
         rows.append({"key": key, "value": value, "origin": origin})
     rows.append({"key": "(index file)", "value": str(session.index_file), "origin": session.origins["index.path"]})
     return rows
+
+
+def _bare_url(url: str) -> str:
+    """The URL without user, password, query and fragment; none of it where it can't be taken apart safely."""
+    from urllib.parse import urlsplit, urlunsplit
+
+    try:
+        parts = urlsplit(url)
+        is_known = bool(parts.netloc) and parts.port != 0 and "@" not in parts.path
+    except ValueError:
+        is_known = False
+    if not is_known:
+        return SECRET if set("@?#") & set(url) else url
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def settings(rows: list[dict[str, Any]]) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ragcli.errors import RagcliError
+from ragcli.errors import RagcliError, UsageError
 from ragcli.models.catalogue import CONFIG, TOKENIZER, WEIGHTS
 from ragcli.options import Pooling
 
@@ -30,6 +30,8 @@ CARD = "ragcli.json"
 NETWORKS = ("model.onnx", "onnx/model.onnx")
 BESIDE = ("_data", ".data")  # where a network of more than 2 GB mostly has its tensors
 NOTES = "hashes.json"
+MOST = 2**20  # of a dimension and of a window, as the settings have it
+LEAST_WINDOW = 3  # one token between two special ones
 SETTLED = 2.0  # seconds: a file that changed just now may change again without its time telling
 
 
@@ -68,12 +70,14 @@ class ModelFolder(msgspec.Struct, frozen=True):
 def read_folder(path: Path) -> ModelFolder:
     """What is in the folder.
 
-    Raises: RagcliError: no folder, a file of it is missing or wrong, or it has something that can't be honoured.
+    Raises:
+        UsageError: it is no folder of a model.
+        RagcliError: a file of it is wrong, or it has something that can't be honoured.
     """
     if not path.is_dir():
-        raise RagcliError(f"{path}: no such folder", "models.embedder is a folder with model.onnx and tokenizer.json")
+        raise UsageError(f"{path}: no such folder", "models.embedder is a folder with model.onnx and tokenizer.json")
     if not (path / TOKENIZER).is_file():
-        raise RagcliError(f"{path}: no {TOKENIZER} in it", "a model needs the file that the tokenizers library writes")
+        raise UsageError(f"{path}: no {TOKENIZER} in it", "a model needs the file that the tokenizers library writes")
     config = _json(path / CONFIG)
     positions = _positions(config)
     return ModelFolder(path, _network(path), _card(path, config, positions), positions)
@@ -90,7 +94,7 @@ def _network(path: Path) -> Path | None:
             return path / name
     if (path / WEIGHTS).is_file() and (path / CONFIG).is_file():
         return None
-    raise RagcliError(f"{path}: no network in it", f"it needs {NETWORKS[0]}, or {WEIGHTS} and {CONFIG} of a BERT model")
+    raise UsageError(f"{path}: no network in it", f"it needs {NETWORKS[0]}, or {WEIGHTS} and {CONFIG} of a BERT model")
 
 
 def _card(path: Path, config: Mapping[str, Any], positions: int) -> FolderCard:
@@ -101,6 +105,8 @@ def _card(path: Path, config: Mapping[str, Any], positions: int) -> FolderCard:
     except (OSError, msgspec.DecodeError) as error:
         known = ", ".join(FolderCard.__struct_fields__)
         raise RagcliError(f"{path / CARD}: {error}", f"it is a JSON object, its keys are {known}") from error
+    _check_range(path / CARD, "dimension", own.dimension, 1, MOST)
+    _check_range(path / CARD, "max_tokens", own.max_tokens, LEAST_WINDOW, positions or MOST)
     query, passage = _prompts(path)
     found = FolderCard(
         dimension=_number(config, "hidden_size") or _number(config, "dim"),
@@ -111,6 +117,11 @@ def _card(path: Path, config: Mapping[str, Any], positions: int) -> FolderCard:
     )
     given = {name: value for name, value in msgspec.structs.asdict(own).items() if value is not None}
     return msgspec.structs.replace(found, **given)
+
+
+def _check_range(path: Path, name: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise RagcliError(f"{path}: {name} = {value} is out of range: {least} to {most}", "correct the file")
 
 
 def _window(path: Path, positions: int) -> int:

@@ -7,19 +7,25 @@ goes first; a service that asks for more than `LONGEST_WAIT` is not waited for: 
 errors too: a request that is sent on would carry its key and its texts to another host. Proxies (HTTP_PROXY,
 HTTPS_PROXY, ALL_PROXY, NO_PROXY) and certificates are as httpx2 has them.
 
+Each part of an answer may take the time-out, and a request as a whole `WHOLE` times that, however steadily a server
+drips: then its connection is shut down from another thread, and it is sent again as after any time-out. An answer of
+more than `LARGEST` bytes, unpacked, is an error that is not tried again.
+
 A secret (key, credentials or query of the URL) is in no message, repr or event: what a service says is cleaned of it
-before it is quoted. Streams nothing, and knows nothing of what the answers mean.
+before it is quoted. Knows nothing of what the answers mean.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import socket
 import threading
 import time
 import weakref
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
@@ -40,6 +46,8 @@ FIRST_PAUSE = 0.5  # seconds before the second try
 LONGEST_PAUSE = 30.0  # seconds between two tries, where the service names no time itself
 LONGEST_WAIT = 120.0  # seconds that a service may ask for; more is a matter of hours or days
 LONGEST_CONNECT = 10.0  # seconds to connect: a host that is there answers sooner, however slow its model is
+WHOLE = 5  # time-outs that a request may take as a whole
+LARGEST = 64 * 2**20  # bytes of an answer
 PASSING = frozenset({408, 409, 425, 429})  # and every 5xx
 QUOTED = 200  # bytes of an answer that a message quotes
 HIDDEN = "(hidden)"
@@ -79,7 +87,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """`timeout`: seconds to wait for each part of an answer. `retries`: tries after the first one."""
+    """`timeout`: seconds to wait for each part of an answer; for a whole request `WHOLE` times as many.
+
+    `retries`: tries after the first one.
+    """
 
     timeout: float = 60.0
     retries: int = 5
@@ -146,6 +157,7 @@ class HttpClient:
         self._listen = listen
         self._pace = Pace(limits.requests_per_minute, clock)
         self._closed = threading.Event()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._url = _checked_url(service)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"} | _authorization(service)
         self._secrets = _secrets(service, self._url)
@@ -204,20 +216,50 @@ class HttpClient:
         return self._decoded(f"{method} {_shown(url)}", failure)
 
     def _try(self, method: str, url: str, content: bytes) -> bytes | _Failure:
+        self._wait(self._pace.turn())
+        seconds = WHOLE * self._limits.timeout
+        rang = threading.Event()
+        alarm = threading.Timer(seconds, self._shut_down, [rang])
+        alarm.daemon = True
+        alarm.start()
+        try:
+            found = self._answer(method, url, content)
+        finally:
+            alarm.cancel()
+        if rang.is_set():  # whatever came: an answer of no stated length looks whole where it was cut
+            return _Failure(reason=f"no whole answer within {seconds:g} s", passing=True)
+        return found
+
+    def _answer(self, method: str, url: str, content: bytes) -> bytes | _Failure:
         import httpx2
 
-        self._wait(self._pace.turn())
         try:
-            response = self._client.request(method, url, content=content, headers=self._headers)
+            sent = self._client.stream(
+                method, url, content=content, headers=self._headers, extensions={"trace": self._trace}
+            )
+            with sent as response:
+                body = _read(response)
         except httpx2.ConnectTimeout:
             return _Failure(reason="no connection in time", passing=True)
         except httpx2.TimeoutException:
             return _Failure(reason=f"no answer within {self._limits.timeout:g} s", passing=True)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             return self._unreachable(error)
-        if response.is_success:
-            return response.content
-        return self._refused(response)
+        if body is None:
+            return _Failure(reason=f"the answer is larger than {LARGEST / 2**20:g} MiB", passing=False)
+        return body if response.is_success else self._refused(response, body)
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remembers the sockets of connections that are made."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets.add(info["return_value"].get_extra_info("socket"))
+
+    def _shut_down(self, rang: threading.Event) -> None:
+        """Ends all that is under way, without closing a file that another thread reads from."""
+        rang.set()
+        for connected in list(self._sockets):
+            with suppress(OSError):
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)  # that of TLS would let plain text out meanwhile
 
     def _wait(self, seconds: float) -> None:
         if self._closed.is_set() or (seconds > 0 and self._clock.wait(self._closed, seconds)):
@@ -230,8 +272,8 @@ class HttpClient:
         passing = not isinstance(error, lasting) and "CERTIFICATE_VERIFY_FAILED" not in str(error)
         return _Failure(reason=f"no answer: {self.quoted(str(error)) or type(error).__name__}", passing=passing)
 
-    def _refused(self, response: httpx2.Response) -> _Failure:
-        status, body = response.status_code, self._cleaned(response.content.decode("utf-8", "replace"))
+    def _refused(self, response: httpx2.Response, content: bytes) -> _Failure:
+        status, body = response.status_code, self._cleaned(content.decode("utf-8", "replace"))
         said, is_final = _inert(body), self._service.is_final
         if response.is_redirect:
             said = f"it redirects to {self.quoted(response.headers.get('location', '').partition('?')[0])}"
@@ -278,6 +320,16 @@ class HttpClient:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+def _read(response: httpx2.Response) -> bytes | None:
+    """The body, unpacked; None where it is larger than `LARGEST`."""
+    body = bytearray()
+    for piece in response.iter_bytes():
+        body += piece
+        if len(body) > LARGEST:
+            return None
+    return bytes(body)
 
 
 def _verification(scheme: str) -> ssl.SSLContext | bool:

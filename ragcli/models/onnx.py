@@ -5,11 +5,13 @@ dynamically quantised network has one scale for a whole input, and padding chang
 in a batch, a text's vector would depend on its neighbours. Alone it is as fast as in padded batches, or faster.
 
 Converted files are kept in the cache, named by the hash of what they were made of, and written atomically; those of
-another version of the exporter go when the new one is there.
+another version of the exporter go when the new one is there. Beside each lies a note of its size and its SHA-256: one
+without a note, or of another size, is made anew when it is asked for; `damaged` hashes them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from ragcli.errors import RagcliError
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from ragcli.models.bert import Head
     from ragcli.options import Precision
 
+CONVERTED = "converted"  # the cache's folder of what was made from folders of the user's
+NOTE = ".sha256"  # after the name of a converted file
 T = TypeVar("T")
 R = TypeVar("R")
 EXPORTER = "2"  # grows whenever `bert` makes other numbers of the same weights: part of every fingerprint
@@ -70,6 +76,11 @@ class Network:
                 return str(output.name)
         shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
         raise RagcliError(f"{self._path}: no output has {dimensions} dimensions, only {shapes}")
+
+    def width(self, output: str) -> int | None:
+        """The last dimension of this output; None where the file leaves it open."""
+        shape = next(found.shape for found in self._session.get_outputs() if found.name == output)
+        return shape[-1] if isinstance(shape[-1], int) else None
 
     def run(self, output: str, tokens: Sequence[int], types: Sequence[int] | None = None) -> NDArray[np.float32]:
         """The output for one text, its first dimension 1. `types`: the token types, zeros where there are none.
@@ -128,6 +139,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _Note(msgspec.Struct, frozen=True):
+    """A converted file as it was written."""
+
+    size: int
+    sha256: str
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A converted file whose SHA-256, `found`, is not the one that was noted when it was written, `wanted`."""
+
+    path: Path
+    found: str
+    wanted: str
+
+
 def converted(
     folder: Path,
     identity: Sequence[str],
@@ -137,7 +163,7 @@ def converted(
     notify: Callable[[str], None],
     head: Head = "encoder",
 ) -> Path:
-    """The ONNX file made of the BERT model in `folder`; made now if it is not in the folder `into`.
+    """The ONNX file made of the BERT model in `folder`; made now if it is not whole in the folder `into`.
 
     `identity`: the hashes of the files it is made of. `notify` gets a line before it is made, which takes a second or
     two.
@@ -145,16 +171,57 @@ def converted(
     """
     digest = sha256("\n".join(identity).encode()).hexdigest()[:16]
     path = into / f"{head}-{precision}-{EXPORTER}-{digest}.onnx"
-    if not path.is_file():
+    if not _has_its_size(path):
         from ragcli.models.bert import export
 
         notify(f"converting {folder} to ONNX ({precision}), once")
-        _write(path, export(folder, head=head, precision=precision))
+        data = export(folder, head=head, precision=precision)
+        _write(_note_path(path), msgspec.json.encode(_Note(len(data), sha256(data).hexdigest())))
+        _write(path, data)
         for other in into.glob(f"{head}-{precision}-*-{digest}.onnx"):
             if other != path:  # of another exporter: nobody opens it any more
-                with suppress(OSError):
-                    other.unlink()
+                discard(other)
     return path
+
+
+def damaged(folder: Path) -> list[Damaged]:
+    """The converted files in the folder that are not what was written, all of them hashed. Those without a note are
+    nobody's: they are not opened.
+
+    Raises: OSError: one can't be read.
+    """
+    found = []
+    for path in sorted(folder.glob("*.onnx")):
+        note = _read_note(path)
+        if note is not None:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != note.sha256:
+                found.append(Damaged(path, digest, note.sha256))
+    return found
+
+
+def discard(path: Path) -> None:
+    """Removes a converted file and its note; it is made anew when it is asked for."""
+    for gone in (path, _note_path(path)):
+        with suppress(OSError):
+            gone.unlink()
+
+
+def _note_path(path: Path) -> Path:
+    return path.with_name(path.name + NOTE)
+
+
+def _read_note(path: Path) -> _Note | None:
+    try:
+        return msgspec.json.decode(_note_path(path).read_bytes(), type=_Note)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _has_its_size(path: Path) -> bool:
+    note = _read_note(path)
+    return note is not None and path.is_file() and path.stat().st_size == note.size
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -22,6 +22,7 @@ import msgspec
 from ragcli.errors import ModelMissing, RagcliError, RemoteError
 from ragcli.models.catalogue import File, Hub, Model, Source, Web, Wheels, model
 from ragcli.models.download import PIECE, Report
+from ragcli.models.onnx import damaged, discard
 from ragcli.models.place import ModelPlace
 from ragcli.models.room import room
 from ragcli.types import Event
@@ -99,7 +100,9 @@ def state(name: str, place: ModelPlace) -> State:
 
 
 def verify(name: str, place: ModelPlace) -> tuple[Fault, ...]:
-    """Hash every file of the model anew; () when all are right. A file that is not is fetched anew by the next pull.
+    """Hash every file of the model anew, and what was converted from it; () when all are right.
+
+    A file that is not is fetched by the next pull, and a damaged conversion removed (`renew`).
 
     Raises:
         UsageError: no model has this name.
@@ -109,9 +112,31 @@ def verify(name: str, place: ModelPlace) -> tuple[Fault, ...]:
     folder = place.cache / entry.name
     try:
         _write_notes(folder, {})
-        return _faults(entry, folder)
+        return _faults(entry, folder) + _converted_faults(folder)
     except OSError as error:
         raise _unusable(error, place.cache) from error
+
+
+def verify_converted(folder: Path) -> tuple[Fault, ...]:
+    """Hash what was converted into this folder; () when all are right.
+
+    Raises: RagcliError: a file can't be read.
+    """
+    try:
+        return _converted_faults(folder)
+    except OSError as error:
+        raise _unusable(error, folder) from error
+
+
+def renew(folder: Path) -> list[Path]:
+    """Remove the converted files in this folder that are damaged; the next use converts anew. What was removed.
+
+    Raises: RagcliError: a file can't be read.
+    """
+    gone = [fault.path for fault in verify_converted(folder)]
+    for path in gone:
+        discard(path)
+    return gone
 
 
 # --- what is here
@@ -134,6 +159,10 @@ def _faults(entry: Model, folder: Path) -> tuple[Fault, ...]:
     if fresh != notes:
         _write_notes(folder, fresh)
     return tuple(found)
+
+
+def _converted_faults(folder: Path) -> tuple[Fault, ...]:
+    return tuple(Fault(each.path, each.found, each.wanted) for each in damaged(folder))
 
 
 def _note(path: Path, sha256: str) -> _Note | None:

@@ -2,8 +2,9 @@
 
 A text's vector is the mean of the vectors of its tokens, at length 1. Special tokens are not added, nothing is cut
 off, and every token weighs the same: as WordLlama (Miller 2024) computes it from the same two files. So there is no
-window, and `embedding.max_tokens`, `embedding.long`, `embedding.pooling`, `models.precision` and `models.threads` don't
-apply; prefixes do. A lone surrogate, which is no character, counts as a question mark.
+window, and `embedding.max_tokens`, `embedding.long`, `models.precision` and `models.threads` don't apply; prefixes do.
+`embedding.pooling: cls` is refused: there is no such token. A lone surrogate, which is no character, counts as a
+question mark.
 
 The table is mapped, not read: a query touches the rows of its own tokens. Passages convert it to float32 once (15 ms
 for 32,000 x 256), since converting every row that is looked up takes longer than adding them.
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragcli.errors import RagcliError
+from ragcli.errors import RagcliError, UsageError
 from ragcli.models.catalogue import TOKENIZER, WEIGHTS, model
 from ragcli.models.pull import ensure
 from ragcli.models.unit import unit
@@ -55,9 +56,17 @@ class StaticEmbedder:
     ) -> StaticEmbedder:
         """The catalogue's model that `models.embedder` names.
 
-        Raises: ModelMissing, RemoteError: its files are not here and can't be fetched.
+        Raises:
+            ModelMissing, RemoteError: its files are not here and can't be fetched.
+            UsageError: `embedding.pooling` is not the mean.
         """
         entry = model(settings.models.embedder)
+        if settings.embedding.pooling not in {None, "mean"}:
+            raise UsageError(
+                f"embedding.pooling = {settings.embedding.pooling!r}, but {entry.name} has the mean alone: "
+                "it is a table of token vectors",
+                "leave embedding.pooling out, or take a transformer such as minilm",
+            )
         return cls(ensure(entry.name, place), _card(entry, settings.embedding))
 
     def __repr__(self) -> str:

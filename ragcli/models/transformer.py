@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ragcli.errors import OptionError, RagcliError, UsageError
-from ragcli.models.catalogue import TOKENIZER, model
-from ragcli.models.folder import FolderCard, ModelFolder, hashes, positions_of, read_folder
-from ragcli.models.onnx import EXPORTER, Network, converted, cores
+from ragcli.models.catalogue import CONFIG, TOKENIZER, model
+from ragcli.models.folder import CARD, FolderCard, ModelFolder, hashes, positions_of, read_folder
+from ragcli.models.onnx import CONVERTED, EXPORTER, Network, converted, cores, discard
 from ragcli.models.pull import ensure
 from ragcli.models.unit import unit
 from ragcli.models.windows import Windows, load_tokenizer
@@ -36,14 +36,13 @@ if TYPE_CHECKING:
 
 HUB = "hub:"
 METHOD = "2"  # grows whenever pooling or windows change: part of every fingerprint
-CONVERTED = "converted"  # the cache's folder of what was made from folders of the user's
 WINDOW = 512  # tokens, where nothing tells
 
 
 class Files(msgspec.Struct, frozen=True):
     """What an embedder opens. `network` gives the ONNX file, made first if need be.
 
-    `is_final`: nothing is left to optimise in it (see `onnx.Network`).
+    `is_final`: it was converted by us: nothing is left to optimise in it (see `onnx.Network`), and it can be made anew.
     """
 
     network: Callable[[], Path]
@@ -69,16 +68,18 @@ class TransformerEmbedder:
         cls,
         settings: Settings,
         place: ModelPlace,
-        card: EmbedderCard | None = None,  # noqa: ARG003 - as the other embedders; files tell all there is to know
+        card: EmbedderCard | None = None,
     ) -> TransformerEmbedder:
         """What `models.embedder` names: a model of the catalogue, a folder, or "hub:ORG/NAME".
 
         Raises:
             ModelMissing, RemoteError: its files are not here and can't be fetched.
             OptionError: `embedding.max_tokens` is more than the model's positions.
-            RagcliError: the folder lacks something; the message says what.
+            UsageError: the folder is none of a model; the message says what it lacks. RagcliError where it is the one
+                that an index was built with (`card`): then nobody chose it now.
+            RagcliError: a file of the folder is wrong.
         """
-        folder, digests, made = _found(settings, place)
+        folder, digests, made = _found(settings, place, card)
         files = Files(
             lambda: (
                 folder.network or converted(folder.path, digests, made, settings.models.precision, notify=place.notify)
@@ -176,9 +177,10 @@ class _Encoder:
 
     def __init__(self, files: Files, card: EmbedderCard, threads: int) -> None:
         self._windows = Windows(load_tokenizer(files.tokenizer), card.max_tokens)
-        self._network = Network(files.network(), threads=threads, is_final=files.is_final)
+        self._network = _network(files, threads)
         self._output = self._network.output(dimensions=3)
         self._is_mean = card.pooling == "mean"
+        self._check_dimension(card.dimension, files)
 
     def windows(self, texts: Sequence[str]) -> list[list[list[int]]]:
         """For each text the token ids of its windows."""
@@ -201,6 +203,22 @@ class _Encoder:
         """Ends its threads."""
         self._network.close()
 
+    def _check_dimension(self, dimension: int, files: Files) -> None:
+        """Raises: RagcliError: the card (0: it doesn't tell) has another dimension than the network."""
+        if not dimension:
+            return
+        width = self._network.width(self._output)
+        if width is None:
+            (vector,) = self.vectors(self.windows([""]))
+            if isinstance(vector, RagcliError):
+                raise vector
+            width = len(vector)
+        if width != dimension:
+            raise RagcliError(
+                f"{files.network()}: its vectors have {width} dimensions, but the model's card says {dimension}",
+                f"correct dimension in {files.tokenizer.with_name(CARD)}, or hidden_size in {CONFIG} beside it",
+            )
+
     def _tried(self, tokens: list[int]) -> NDArray[np.float32] | RagcliError:
         try:
             return self._weighed(tokens)
@@ -217,6 +235,18 @@ class _Encoder:
             length = float(np.linalg.norm(vector))
             weighed: NDArray[np.float32] = vector * np.float32(len(tokens) / length if length else 1)
         return weighed
+
+
+def _network(files: Files, threads: int) -> Network:
+    """The open network. A converted one that can't be opened is damaged: it is made anew, once."""
+    path = files.network()
+    try:
+        return Network(path, threads=threads, is_final=files.is_final)
+    except RagcliError:
+        if not files.is_final:
+            raise
+    discard(path)
+    return Network(files.network(), threads=threads, is_final=True)
 
 
 def _sum(vectors: list[NDArray[np.float32] | RagcliError]) -> NDArray[np.float32] | RagcliError:
@@ -238,7 +268,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32] | str:
 # --- from settings to files and card
 
 
-def _found(settings: Settings, place: ModelPlace) -> tuple[ModelFolder, list[str], Path]:
+def _found(settings: Settings, place: ModelPlace, card: EmbedderCard | None) -> tuple[ModelFolder, list[str], Path]:
     """What `models.embedder` names, the hashes of its files, and where to keep what is made of them."""
     from ragcli import config
 
@@ -248,7 +278,12 @@ def _found(settings: Settings, place: ModelPlace) -> tuple[ModelFolder, list[str
 
         folder = read_folder(snapshot(name.removeprefix(HUB), place))
     elif config.names_folder(name):
-        folder = read_folder(Path(name).expanduser())
+        try:
+            folder = read_folder(Path(name).expanduser())
+        except UsageError as error:
+            if card is None or card.name != name:
+                raise
+            raise RagcliError(error.message, f"the index was built with it; {error.hint}") from error
     else:
         entry = model(name)
         folder = _of_catalogue(entry, place)

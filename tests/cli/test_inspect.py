@@ -74,6 +74,30 @@ def test_config_shows_every_setting_and_where_it_came_from(
     assert "retrieval.top_k" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("url", "bare"),
+    [
+        ("http://me:pa55word@host:8080/v1", "http://host:8080/v1"),
+        ("https://me:pa55@word@host/v1?key=pa55word#pa55word", "https://host/v1"),
+        ("http://host/v1?mail=me@pa55word", "http://host/v1"),
+        ("http://me:pa55/word@host/v1", "(hidden)"),
+        ("http://me:pa55?word@host/v1", "(hidden)"),
+        ("me:pa55word@host/v1", "(hidden)"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_config_shows_a_url_without_its_secrets(
+    index: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, url: str, bare: str
+) -> None:
+    monkeypatch.setenv("RAGCLI_EMBEDDING__BASE_URL", url)
+    rows = {row["key"]: row["value"] for row in shown(capfd, "--config")["settings"]}
+    assert rows["embedding.base_url"] == bare
+    assert main(["inspect", "--config"]) == 0
+    out = capfd.readouterr().out
+    assert bare in out
+    assert "pa55" not in out
+
+
 @pytest.mark.spec("C9")
 def test_without_an_index_the_code_is_3(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments in (["inspect"], ["query", "x"], ["query", "x", "--json"]):

@@ -18,6 +18,7 @@ from ragcli.models import catalogue, pull
 from ragcli.models.catalogue import Hub, Model
 from tests.commands import Shell
 from tests.models.origin import REPOSITORY, REVISION, Origin, digest, hub_path, toy
+from tests.models.toy_bert import write_folder
 
 CONTENTS = {"weights.bin": b"weights" * 1000, "tokenizer.json": b"{}"}
 TOY = toy(CONTENTS, Hub(REPOSITORY, REVISION))
@@ -173,6 +174,31 @@ def test_verify_has_a_line_for_each_damaged_file_and_code_1(cache: Path, origin:
     ]
     assert "ragcli models pull" in bad.err
     assert shell("models", "verify", "gone").code == 1
+
+
+@pytest.mark.spec("M3", "C9")
+def test_a_damaged_conversion_is_named_and_pull_removes_it(cache: Path, origin: Origin, shell: Shell) -> None:
+    from ragcli.models import onnx
+
+    shell("models", "pull", "toy")
+    own = onnx.converted(write_folder(cache / "a"), ["1"], cache / "toy", "fp32", notify=lambda line: None)
+    other = onnx.converted(cache / "a", ["2"], cache / "converted", "fp32", notify=lambda line: None)
+    assert shell("models", "verify").code == 0
+    wanted = digest(own.read_bytes())
+    for path in (own, other):
+        path.write_bytes(bytes(path.stat().st_size))
+    found = digest(own.read_bytes())
+    bad = shell("models", "verify")
+    assert bad.code == 1
+    assert bad.out.splitlines() == [
+        f"toy: {own}: SHA-256 is {found}, not {wanted}", f"converted: {other}: SHA-256 is {found}, not {wanted}"
+    ]  # fmt: skip
+    assert "ragcli models pull" in bad.err
+    assert f"delete what is damaged in {cache / 'converted'}" in bad.err
+    pulled = shell("models", "pull", "toy")
+    assert (pulled.code, own.exists()) == (0, False)
+    assert f"{own} was damaged" in pulled.err
+    assert shell("models", "verify", "toy").code == 0
 
 
 @pytest.mark.spec("M3", "C5")

@@ -43,6 +43,13 @@ def test_fast_is_a_static_model(pulled: Callable[[str], Path]) -> None:
     assert isinstance(open_embedder(named("fast"), place), StaticEmbedder)
 
 
+def test_a_static_model_has_the_mean_alone(tmp_path: Path) -> None:
+    place = ModelPlace(tmp_path, offline=True)
+    chosen = Settings(models=ModelsSettings(embedder="fast"), embedding=EmbeddingSettings(pooling="cls"))
+    with pytest.raises(UsageError, match=r"embedding\.pooling = 'cls', but wordllama-256 has the mean alone"):
+        open_embedder(chosen, place)
+
+
 def test_names_of_nothing(tmp_path: Path) -> None:
     place = ModelPlace(tmp_path, offline=True)
     with pytest.raises(UsageError, match="there is no such embedder; did you mean minilm"):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import signal
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from email.utils import formatdate
 from itertools import pairwise
 
 import pytest
 
 from ragcli.errors import RagcliError, RemoteError, UsageError
+from ragcli.models import http
 from ragcli.models.http import FIRST_PAUSE, LONGEST_PAUSE, Clock, HttpClient, Limits, Service, StatusError
 from ragcli.types import Event
 from tests.services import KEY, EmbeddingService, Received, Reply, error
@@ -261,6 +265,68 @@ def test_closing_ends_a_pause_of_another_thread(service: EmbeddingService) -> No
     assert said == ["toy: closed before the answer came"]
     assert failure(http).message == said[0]
     assert len(service.requests) == 1
+
+
+# --- limits of a whole request
+
+
+@pytest.fixture
+def dripping() -> Iterator[Callable[[bytes], str]]:
+    """Starts a server that sends `start` and then a byte every 20 ms, until the test is over; its URL."""
+    ended = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def serve(listener: socket.socket, start: bytes) -> None:
+        with listener:
+            while not ended.is_set():
+                with suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.sendall(start)
+                        while not ended.wait(0.02):
+                            connection.sendall(b"x")
+
+    def started(start: bytes) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.settimeout(0.1)
+        threads.append(threading.Thread(target=serve, args=(listener, start)))
+        threads[-1].start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+    yield started
+    ended.set()
+    for thread in threads:
+        thread.join(30)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",  # its end is the end of the connection
+        b"HTTP/1.1 200 OK\r\nx: ",
+    ],
+)
+def test_an_answer_that_drips_ends_and_is_tried_again(
+    dripping: Callable[[bytes], str], time: Time, start: bytes
+) -> None:
+    said = failure(client(dripping(start), time, timeout=0.1, retries=1)).message
+    assert said.endswith("/v1/x: no whole answer within 0.5 s (tried 2 times)")
+    assert time.slept == [0.75 * FIRST_PAUSE]
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_that_is_too_large_is_not_asked_for_again(
+    service: EmbeddingService, time: Time, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(http, "LARGEST", 2**20)
+    service.script(Reply(body=b'"' + b"x" * (2**20 - 2) + b'"'))
+    assert len(client(service.url, time).post("x", {})) == 2**20 - 2
+    packed = gzip.compress(b" " * (2**20 + 1))
+    for reply in (Reply(status, b" " * (2**20 + 1)), Reply(status, packed, {"Content-Encoding": "gzip"})):
+        service.script(reply)
+        assert failure(client(service.url, time)).message.endswith("/x: the answer is larger than 1 MiB")
+    assert len(service.requests) == 3
 
 
 # --- pace

@@ -306,12 +306,20 @@ def test_a_changed_file_is_hashed_anew_and_one_that_stayed_is_not_read(tmp_path:
 def test_what_a_folder_lacks_is_named(tmp_path: Path, missing: str, message: str) -> None:
     folder = write_folder(tmp_path / "toy")
     (folder / missing).unlink()
-    with pytest.raises(RagcliError, match=message) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         opened(folder)
     assert str(folder) in caught.value.message
     assert caught.value.hint
-    with pytest.raises(RagcliError, match="no such folder"):
+    with pytest.raises(UsageError, match="no such folder"):
         opened(tmp_path / "nowhere")
+
+
+def test_a_folder_that_an_index_was_built_with_and_that_is_gone_is_no_slip_of_now(tmp_path: Path) -> None:
+    name = str(tmp_path / "gone")
+    card = EmbedderCard(name=name, fingerprint="f", dimension=8)
+    with pytest.raises(RagcliError, match="no such folder") as caught:
+        TransformerEmbedder.open(Settings(models=ModelsSettings(embedder=name)), ModelPlace(tmp_path / "cache"), card)
+    assert not isinstance(caught.value, UsageError)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +327,10 @@ def test_what_a_folder_lacks_is_named(tmp_path: Path, missing: str, message: str
     [
         ("ragcli.json", '{"pools": "mean"}', "unknown field `pools`"),
         ("ragcli.json", '{"pooling": "max"}', "Invalid enum value 'max'"),
+        ("ragcli.json", '{"dimension": -5}', r"ragcli\.json: dimension = -5 is out of range: 1 to 1048576"),
+        ("ragcli.json", '{"dimension": 0}', r"ragcli\.json: dimension = 0 is out of range: 1 to 1048576"),
+        ("ragcli.json", '{"max_tokens": 25}', r"ragcli\.json: max_tokens = 25 is out of range: 3 to 24"),
+        ("ragcli.json", '{"max_tokens": 2}', r"ragcli\.json: max_tokens = 2 is out of range: 3 to 24"),
         ("modules.json", '[{"type": "sentence_transformers.models.Dense"}]', "its vectors go through Dense"),
         ("1_Pooling/config.json", '{"pooling_mode_max_tokens": true}', "pooling max_tokens is not supported"),
         ("1_Pooling/config.json", '{"pooling_mode": "lasttoken"}', "pooling lasttoken is not supported"),
@@ -338,6 +350,36 @@ def test_a_window_beyond_the_model_s_positions_is_refused(tmp_path: Path) -> Non
     assert opened(folder, max_tokens=toy_bert.POSITIONS).card.max_tokens == toy_bert.POSITIONS
     with pytest.raises(OptionError, match=r"embedding\.max_tokens = 25 is out of range: this model has 24 positions"):
         opened(folder, max_tokens=toy_bert.POSITIONS + 1)
+
+
+@pytest.mark.parametrize("open_shape", [False, True])
+def test_a_dimension_that_the_network_does_not_have_is_refused(tmp_path: Path, open_shape: bool) -> None:
+    import onnx
+
+    folder = as_onnx(tmp_path / "toy") if open_shape else write_folder(tmp_path / "toy")
+    if open_shape:
+        model = onnx.load(folder / "model.onnx")
+        for output in model.graph.output:
+            output.type.tensor_type.shape.dim[-1].dim_param = "width"
+        onnx.save(model, folder / "model.onnx")
+    (folder / "ragcli.json").write_text(json.dumps({"dimension": toy_bert.HIDDEN}))
+    assert opened(folder).query("a").shape == (toy_bert.HIDDEN,)
+    (folder / "ragcli.json").write_text(json.dumps({"dimension": 99}))
+    with pytest.raises(RagcliError, match=f"{toy_bert.HIDDEN} dimensions, but the model's card says 99") as caught:
+        opened(folder).passages(["a", "b"])
+    assert str(folder / "ragcli.json") in caught.value.hint
+
+
+@pytest.mark.parametrize("kept", [0, 100, None])
+def test_a_damaged_conversion_is_made_anew(tmp_path: Path, kept: int | None) -> None:
+    """Of another size, or (None) of the right size and no network."""
+    folder = write_folder(tmp_path / "toy")
+    expected = opened(folder).query("a b")
+    (path,) = (tmp_path / "cache" / "converted").glob("*.onnx")
+    data = path.read_bytes()
+    path.write_bytes(b"\xff" * len(data) if kept is None else data[:kept])
+    np.testing.assert_array_equal(opened(folder).query("a b"), expected)
+    assert path.stat().st_size == len(data)
 
 
 def test_networks_that_can_t_be_served(tmp_path: Path) -> None:
