@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ragcli.options import EmbeddingSettings, ModelsSettings, Settings
 from tests import indexes
+from tests.services import EmbeddingService
 
 FAULTS = {
     "UPDATE meta SET value = value + 1 WHERE key = 'chunk_count'": "chunk_count says 4, counted 3",
@@ -45,3 +47,21 @@ def test_each_kind_of_fault_is_found(index: Path, statement: str) -> None:
         assert db.execute(statement).rowcount > 0
         db.commit()
     assert any(FAULTS[statement] in fault for fault in indexes.faults(index))
+
+
+@pytest.mark.spec("I35")
+def test_a_vector_of_another_text_is_found(tmp_path: Path) -> None:
+    docs = {"a.md": "# Alpha\n\nhello world\n\n## Beta\n\nmore of it\n", "b.md": "bye\n", "c.md": "# C\n\nlast\n"}
+    indexes.write(tmp_path / "docs", docs)
+    with EmbeddingService() as service:
+        models, endpoint = ModelsSettings(embedder="openai:toy"), EmbeddingSettings(base_url=service.url, api_key="k")
+        indexes.take_in(tmp_path / "i.db", tmp_path / "docs", settings=Settings(models=models, embedding=endpoint))
+    assert indexes.faults(tmp_path / "i.db") == []
+    with closing(sqlite3.connect(tmp_path / "i.db")) as db:
+        chunk, name, index = db.execute(
+            'SELECT c.id, document_id, "index" FROM vectors v JOIN chunks c ON c.id = v.chunk '
+            "JOIN documents d ON d.id = c.document ORDER BY c.id DESC"
+        ).fetchone()
+        db.execute("UPDATE vectors SET hash = zeroblob(16) WHERE chunk = ?", (chunk,))
+        db.commit()
+    assert indexes.faults(tmp_path / "i.db") == [f"{name}: the vector of chunk {index} is of another text"]

@@ -5,11 +5,12 @@ Reads everything once; changes nothing. The postings check themselves (`postings
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.store.sqlite import postings_check, tags
+from ragcli.store.sqlite import postings_check, tags, vectors
 from ragcli.store.sqlite.documents import BLOCK, BLOCKS, Terms, context_of, text_of
 from ragcli.store.sqlite.schema import stored_settings
 
@@ -63,7 +64,7 @@ def check(db: sqlite3.Connection) -> list[str]:
     if damage:
         return damage
     if db.in_transaction:
-        return [*_counted(db), *_documents(db), *postings_check.check(db)][:MOST]
+        return [*_counted(db), *_side_file(db), *_documents(db), *postings_check.check(db)][:MOST]
     db.execute("BEGIN")  # one state of the index for all queries, whatever a writer does meanwhile
     try:
         return check(db)
@@ -83,17 +84,29 @@ def _counted(db: sqlite3.Connection) -> Iterator[str]:
             yield f"{key} says {said}, counted {found}"
 
 
+def _side_file(db: sqlite3.Connection) -> Iterator[str]:
+    """The copy of the vectors beside the index, where it says that it is up to date (any other is not searched)."""
+    card, index = vectors.card(db), db.execute("PRAGMA database_list").fetchone()[2]
+    path = vectors.side_file(index)
+    if card is None or not index or not os.path.exists(path):  # noqa: PTH110
+        return
+    from ragcli.store.sqlite import vector_file
+
+    if vector_file.differs(db, path, card.dimension):
+        yield f"{os.path.basename(path)} does not show the index's vectors: delete it, it is made again"  # noqa: PTH119
+
+
 def _documents(db: sqlite3.Connection) -> Iterator[str]:
     from ragcli.text import Analyzer
 
     terms = Analyzer(stored_settings(db)[0]).terms
-    columns = "id, document_id, title, metadata, characters, first_chunk, chunk_count"
+    columns = "id, document_id, title, metadata, name, characters, first_chunk, chunk_count"
     for row in db.execute(f"SELECT {columns} FROM documents ORDER BY id"):  # noqa: S608 - a constant
-        number, document_id, title, metadata, *shape = row
+        number, document_id, title, metadata, name, *shape = row
         text = text_of(db, number)
         rows = _rows(db, number, *shape[1:])
         faults = (*_text(db, number, text, shape[0]), *_number(rows, *shape[1:]), *_chunks(rows, title, text, terms))
-        yield from (f"{document_id}: {fault}" for fault in faults)
+        yield from (f"{document_id}: {fault}" for fault in (*faults, *_hashes(db, rows, title, name, text)))
         if _tags_of(db, metadata, number) != len(tags.rows(tags.decode(metadata))):
             yield f"{document_id}: its metadata can't be found by filters"
 
@@ -128,6 +141,18 @@ def _number(rows: list[tuple[Any, ...]], first: int, count: int) -> Iterator[str
     if len(rows) != count:
         yield f"has {len(rows)} chunks in place, not {count}"
     yield from (f"chunk {index} is out of place" for id_, index, *_ in rows if id_ - first != index)
+
+
+def _hashes(db: sqlite3.Connection, rows: list[tuple[Any, ...]], title: str, name: str, text: str) -> Iterator[str]:
+    """Each vector is of its chunk's text, as that is embedded."""
+    if not rows:
+        return
+    span = (rows[0][0], rows[-1][0])
+    hashes = dict(db.execute("SELECT chunk, hash FROM vectors WHERE chunk BETWEEN ? AND ?", span))
+    for chunk, index, start, end, context, _ in rows:
+        wanted = vectors.digest(vectors.input_of(context_of(title, context), name, text[start:end]))
+        if hashes.get(chunk, wanted) != wanted:
+            yield f"the vector of chunk {index} is of another text"
 
 
 def _chunks(rows: list[tuple[Any, ...]], title: str, text: str, terms: Terms) -> Iterator[str]:

@@ -5,7 +5,8 @@ tell which ones may be among the best, and those are compared. Float32 scores wi
 down; what could be among the best k is scored again in a way that gives equal vectors equal scores (`cosine`).
 
 The vectors come from the side file (`vector_file`), what it lacks from SQLite; what the index does not have any more
-is never looked at.
+is never looked at. The file may be damaged, which no checksum tells in time: what is found in it is compared with
+SQLite's vectors; where it is not theirs, or can't be right, the search is done from SQLite and the file is made anew.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class _Found(msgspec.Struct, frozen=True):
     scores: NDArray[np.float32]
 
 
+class _Damaged(Exception):
+    """The side file holds other vectors than the index."""
+
+
 class DenseIndex:
     """Cosine search over an open index. Not shared between threads.
 
@@ -90,8 +95,13 @@ class DenseIndex:
         if unit.unit is None or k < 1 or allowed == []:
             return []
         wanted = None if exact else max(CANDIDATES // self._dimension, PER_HIT * k, LEAST)
-        found = [_narrowed(part, unit, wanted, allowed) for part in self._current()]
-        return self._best(found, unit, k, floor)
+        with vector_file.one_state(self._db):
+            try:
+                found = [_narrowed(part, unit, wanted, allowed) for part in self._current()]
+                return self._true(self._best(found, unit, k, floor), unit)
+            except _Damaged:
+                found = [_narrowed(part, unit, None, allowed) for part in self._anew()]
+                return self._best(found, unit, k, floor)
 
     def scores(self, query: NDArray[np.float32], chunks: Sequence[int]) -> dict[int, float]:
         """The cosines of these chunks, as `search` gives them; a chunk without a vector is not there."""
@@ -129,14 +139,31 @@ class DenseIndex:
             return (_held(*vector_file.every_row(self._db, self._dimension)),)
         file = vector_file.load(self._path, self._dimension)
         if file is not None and file.shows == now:
+            self._probe(file)
             return (_whole(file),)
         return self._patched(now, file)
+
+    def _probe(self, file: VectorFile, positions: Ids | None = None) -> None:
+        if not vector_file.agrees(self._db, file, positions):
+            raise _Damaged
+
+    def _anew(self) -> Sequence[_Part]:
+        """All vectors from SQLite. They are kept only where no sound file could take the damaged one's place."""
+        now = Snapshot.read(self._db)
+        self._parts, self._seen = (), None
+        written = self._written(vector_file.load(self._path, self._dimension), anew=True)
+        parts = (_held(*vector_file.every_row(self._db, self._dimension)),)
+        if not written:
+            self._parts, self._seen = parts, now
+        return parts
 
     def _patched(self, now: Snapshot, file: VectorFile | None) -> Sequence[_Part]:
         """What the file has of this state, and the rest from SQLite; a new file if that is much."""
         ids, tags = vector_file.live(self._db)
         usable = file if file is not None and file.serves(now) else None
         at = vector_file.places(usable, ids, tags) if usable else np.full(len(ids), -1, np.int64)
+        if usable is not None:
+            self._probe(usable, at[at >= 0])
         missing = np.count_nonzero(at < 0)
         if missing > max(vectors.FEW, vector_file.GROWN * len(ids)) and self._written(file):
             made = vector_file.load(self._path, self._dimension)
@@ -151,9 +178,9 @@ class DenseIndex:
             return vector_file.every_row(self._db, self._dimension)
         return vector_file.rows_of(self._db, chunks, self._dimension)
 
-    def _written(self, seen: VectorFile | None) -> bool:
+    def _written(self, seen: VectorFile | None, *, anew: bool = False) -> bool:
         try:
-            return vector_file.write_beside(self._db, self._path, seen, self._dimension)
+            return vector_file.write_beside(self._db, self._path, seen, self._dimension, anew=anew)
         except OSError:  # a folder that can't be written, a full disk: memory serves as well
             return False
 
@@ -166,10 +193,20 @@ class DenseIndex:
             lowest = max(lowest, floor - slack)
         chunks, scores = [], []
         for one in found:
-            left = one.positions[one.scores >= lowest]
+            near = one.scores >= lowest
+            left = one.positions[near]
             chunks.append(one.part.ids[left])
-            scores.append(cosine.exact(one.part.rows[left], query))
+            scores.append(_exact(one.part, left, query, one.scores[near]))
         return self._ordered(np.concatenate(chunks), np.concatenate(scores), k, floor) if chunks else []
+
+    def _true(self, hits: list[DenseScored], query: cosine.Query) -> list[DenseScored]:
+        """The same hits, once SQLite's vectors are seen to score as they do."""
+        if any(part.planes is not None for part in self._parts):
+            chunks, rows = vector_file.rows_of(self._db, [hit.chunk for hit in hits], self._dimension)
+            scores = dict(zip(chunks, cosine.exact(rows, query).tolist(), strict=True))
+            if any(scores.get(hit.chunk) != hit.score for hit in hits):
+                raise _Damaged
+        return hits
 
     def _ordered(self, chunks: Ids, scores: NDArray[np.float64], k: int, floor: float | None) -> list[DenseScored]:
         """The first k in the final order. All that share the k-th score take part in the draw."""
@@ -199,8 +236,30 @@ def _narrowed(part: _Part, query: cosine.Query, wanted: int | None, allowed: Seq
     size = len(part.ids) if positions is None else len(positions)
     if wanted is not None and part.planes is not None and size > max(PLAIN // part.rows.shape[1], wanted):
         positions = bit_planes.likeliest(part.planes, query.singles, wanted, positions)
-    scores = cosine.approximate(part.rows, part.norms, query, positions)
-    return _Found(part, np.arange(size) if positions is None else positions, scores)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of a damaged file: seen in what comes out
+        scores = cosine.approximate(part.rows, part.norms, query, positions)
+    found = _Found(part, np.arange(size) if positions is None else positions, scores)
+    if part.planes is not None and not _possible(found):
+        raise _Damaged
+    return found
+
+
+def _possible(found: _Found) -> bool:
+    """Whether these are cosines, and none of a vector of zeros: the index has none of length 0."""
+    part, scores = found.part, found.scores
+    if not (np.abs(scores) <= 1 + cosine.error(part.rows.shape[1])).all():
+        return False
+    none = found.positions[scores == 0]
+    return bool(part.rows[none].any(axis=1).all())
+
+
+def _exact(part: _Part, positions: Ids, query: cosine.Query, near: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The cosines at `positions`, of which those of a file must be near what they seemed to be."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = cosine.exact(part.rows[positions], query)
+    if part.planes is not None and not (np.abs(scores - near) <= 2 * cosine.error(part.rows.shape[1])).all():
+        raise _Damaged
+    return scores
 
 
 def _open(part: _Part, allowed: Sequence[Range] | None) -> Ids | None:

@@ -13,6 +13,10 @@ same chunk id and the same hash of their text, in the same epoch. Layout, each s
     planes  uint64 (words, n) `bit_planes`
     rows    float16 (n, d)
 
+Only the header is sealed: a checksum of the rest would cost more than a query. What is seen at a glance makes a file
+useless (`load`), a few rows are compared whenever one is opened (`agrees`), all are looked at before they are copied
+(`coherent`), and the check of the index compares everything (`differs`).
+
 Searches nothing (`dense` does).
 """
 
@@ -49,6 +53,9 @@ BLOCK = 8_192  # rows at a time, when a file is made
 SAMPLE = 16_384  # vectors that tell the mean well enough
 HINT = "embed everything anew: ragcli ingest --re-embed"
 GROWN = 0.25  # the share of vectors that a file may lack before a reader makes it anew
+PROBES = 64  # rows that are compared with SQLite's when a file is opened: a third of a millisecond
+LENGTH_SLACK = 2.0**-10  # a vector of length 1 differs by less from it once it is rounded to float16
+NORM_SLACK = 1e-6  # of a norm that is computed again
 _FIELDS = Struct("<8sIIQqq16s")
 _CHECKSUM = 16
 _HEADER_BYTES = 128
@@ -105,7 +112,14 @@ class Updated(msgspec.Struct, frozen=True):
 
 
 def load(path: str, dimension: int) -> VectorFile | None:
-    """The file at `path`; None when there is none that can be used: absent, cut short, damaged, of another shape."""
+    """The file at `path`; None when there is none that can be used: absent, cut short, of another shape, or with a
+    header, ids or norms that can't be right.
+    """
+    file = _opened(path, dimension)
+    return file if file is not None and _plausible(file) else None
+
+
+def _opened(path: str, dimension: int) -> VectorFile | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - on every query's way
             header = file.read(_HEADER_BYTES)
@@ -152,6 +166,64 @@ def _mapped(mapped: mmap.mmap, shows: Snapshot, dimension: int) -> VectorFile:
         np.frombuffer(mapped, "<u8", count * planes, at.planes).reshape(planes, count),
         np.frombuffer(mapped, "<f2", count * dimension, at.rows).reshape(count, dimension),
     )
+
+
+@np.errstate(invalid="ignore", over="ignore")  # not a number is damage, and no warning
+def _plausible(file: VectorFile) -> bool:
+    return bool((file.ids[1:] > file.ids[:-1]).all() and (np.abs(file.norms - 1) <= LENGTH_SLACK).all())
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def agrees(db: sqlite3.Connection, file: VectorFile, positions: Ids | None = None) -> bool:
+    """Whether a few rows, spread over the file or over `positions`, are those of SQLite."""
+    count = len(file.ids) if positions is None else len(positions)
+    at = np.unique(np.linspace(0, count - 1, min(PROBES, count)).astype(np.int64))
+    at = at if positions is None else positions[at]
+    chunks, rows = rows_of(db, file.ids[at].tolist(), file.rows.shape[1])
+    if chunks != file.ids[at].tolist() or not _same(rows, file.rows[at]):
+        return False
+    return np.array_equal(bit_planes.signs(cosine.widened(rows), file.mean), file.planes[:, at])
+
+
+def _same(one: Halves, other: Halves) -> bool:
+    """To the bit."""
+    return np.array_equal(one.view("<i2"), other.view("<i2"))
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def coherent(file: VectorFile) -> bool:
+    """Whether norms and bits are those of the rows. Reads the whole file, nothing of SQLite."""
+    for start in range(0, len(file.ids), BLOCK):
+        block = slice(start, start + BLOCK)
+        wide = cosine.widened(file.rows[block])
+        if not (np.abs(cosine.norms(wide) - file.norms[block]) <= NORM_SLACK).all():
+            return False
+        if not np.array_equal(bit_planes.signs(wide, file.mean), file.planes[:, block]):
+            return False
+    return True
+
+
+def differs(db: sqlite3.Connection, path: str, dimension: int) -> bool:
+    """Whether the file says that it shows the index as it is, and does not. Compares every vector."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            claim = _shown(file.read(_HEADER_BYTES), dimension)
+    except OSError:
+        return False
+    if claim is None or claim != Snapshot.read(db):
+        return False
+    found = load(path, dimension)
+    return found is None or not (_lists(found, *live(db)) and coherent(found) and _holds(db, found))
+
+
+def _lists(file: VectorFile, ids: Ids, tags: NDArray[np.uint64]) -> bool:
+    return np.array_equal(file.ids, ids) and np.array_equal(file.tags, tags)
+
+
+def _holds(db: sqlite3.Connection, file: VectorFile) -> bool:
+    cursor = db.execute("SELECT vector FROM vectors ORDER BY chunk")
+    blocks = (file.rows[start : start + BLOCK] for start in range(0, len(file.ids), BLOCK))
+    return all(b"".join([row[0] for row in cursor.fetchmany(BLOCK)]) == block.tobytes() for block in blocks)
 
 
 def live(db: sqlite3.Connection) -> tuple[Ids, NDArray[np.uint64]]:
@@ -216,29 +288,31 @@ def update(db: sqlite3.Connection, index: str | os.PathLike[str], *, few: int = 
     50 bytes a vector. Raises: OSError (disk full …), after which the file is as it was.
     """
     path, card = vectors.side_file(index), vectors.card(db)
-    with _one_state(db):
+    with one_state(db):
         now = Snapshot.read(db)
         if card is None or not card.dimension or now.count <= few:
             remove(path)
             return Updated()
         old = load(path, card.dimension)
-        if old is not None and old.shows == now:
+        if old is not None and old.shows == now and _lists(old, *live(db)) and coherent(old):
             return Updated(kept=now.count)
         with _turn(path, wait=True) as file:
             assert file is not None
             return _write(db, file, path, old, card.dimension)
 
 
-def write_beside(db: sqlite3.Connection, path: str, seen: VectorFile | None, dimension: int) -> bool:
+def write_beside(
+    db: sqlite3.Connection, path: str, seen: VectorFile | None, dimension: int, *, anew: bool = False
+) -> bool:
     """Make the file for the state that `db` sees, where nobody else is at it or was since the file `seen`.
 
-    For a reader that found no file it can use. False: it was not made.
+    For a reader that found no file it can use. `anew`: nothing is copied from `seen`. False: it was not made.
     """
     with _turn(path, wait=False) as file:
         present = load(path, dimension)
         if file is None or (present and present.shows) != (seen and seen.shows):
             return False
-        _write(db, file, path, seen, dimension)
+        _write(db, file, path, None if anew else seen, dimension)
         return True
 
 
@@ -259,7 +333,7 @@ def temporary(path: str) -> str:
 
 
 @contextmanager
-def _one_state(db: sqlite3.Connection) -> Iterator[None]:
+def one_state(db: sqlite3.Connection) -> Iterator[None]:
     """All that is read in the block is one state of the index."""
     if db.in_transaction:
         yield
@@ -317,7 +391,7 @@ def _is_at(file: int, name: str) -> bool:
 def _write(db: sqlite3.Connection, file: FileIO, path: str, seen: VectorFile | None, dimension: int) -> Updated:
     ids, tags = live(db)
     now = msgspec.structs.replace(Snapshot.read(db), count=len(ids))
-    old = seen if seen is not None and seen.serves(now) else None
+    old = seen if seen is not None and seen.serves(now) and coherent(seen) else None
     at = np.full(len(ids), -1, np.int64) if old is None else places(old, ids, tags)
     _Making(db, file, old, _Layout(len(ids), dimension), dimension)(now, ids, tags, at)
     if not _is_at(file.fileno(), temporary(path)):
