@@ -159,12 +159,12 @@ def test_an_index_that_is_not_there_is_asked_once_and_told_in_one_line(
 @pytest.mark.parametrize(
     ("broken", "cause"),
     [
-        ("""'NewConnectionError("HTTPSConnection(host='pypi.org', port=443): Failed to resolve 'pypi.org' """
+        ("""'NewConnectionError("HTTPSConnection(host='index.example', port=443): Failed to resolve 'index.example' """
          """([Errno -3] Temporary failure in name resolution)")': /simple/toy/""",
-         "Failed to resolve 'pypi.org' ([Errno -3] Temporary failure in name resolution)"),
+         "Failed to resolve 'index.example' ([Errno -3] Temporary failure in name resolution)"),
         ("""'ConnectTimeoutError(<HTTPConnection(host='10.0.0.1', port=80) at 0x7f>, 'Connection to 10.0.0.1 timed """
          """out. (connect timeout=15)')': /simple/toy/""", "Connection to 10.0.0.1 timed out"),
-        ("""'ReadTimeoutError("HTTPSConnectionPool(host='pypi.org', port=443): Read timed out. """
+        ("""'ReadTimeoutError("HTTPSConnectionPool(host='index.example', port=443): Read timed out. """
          """(read timeout=15)")': /simple/toy/""", "Read timed out. (read timeout=15)"),
     ],
 )  # fmt: skip
