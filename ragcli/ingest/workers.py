@@ -23,6 +23,8 @@ from ragcli.types import Problem, Source
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
+# A run that ends while workers start may leave a semaphore to multiprocessing's tracker, which removes it and says so
+UNTOLD = "ignore:resource_tracker:UserWarning"
 TOLD_AFTER = 0.5  # seconds: longer than most batches take
 
 Jobs = tuple[Job, ...]
@@ -170,13 +172,15 @@ def _undisturbed() -> Iterator[None]:
     """
     import signal
 
-    main = sys.modules["__main__"]
+    main, options = sys.modules["__main__"], list(sys.warnoptions)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     sys.modules["__main__"] = ModuleType("__main__")
+    sys.warnoptions.append(UNTOLD)
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        sys.warnoptions[:] = options
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
