@@ -35,11 +35,14 @@ def document_of(record: dict[str, Any], path: str, number: int, line: int, kind:
         return _shown(record, clean(identifier), path, line, kind)
     if not isinstance(text, str):
         return Problem(path, "malformed", f"line {line}: its text is no string")
-    metadata = _metadata(record)
+    return _document(record, clean(identifier), clean(text), _metadata(record), line, kind)
+
+
+def _document(record: dict[str, Any], identifier: str, text: str, metadata: Metadata, line: int, kind: str) -> Document:
     created, updated = times(metadata)
     return Document(
-        id=clean(identifier),
-        text=clean(text),
+        id=identifier,
+        text=text,
         title=_title(record),
         format=kind,
         metadata=metadata,
@@ -70,17 +73,7 @@ def _shown(record: dict[str, Any], identifier: str, path: str, line: int, kind: 
         return Problem(path, "malformed", f"line {line}: nested more than {DEEPEST} levels deep")
     given = record.get("metadata")
     metadata = flatten(given) if isinstance(given, dict) else {}
-    created, updated = times(metadata)
-    return Document(
-        id=identifier,
-        text=text,
-        title=_title(record),
-        format=kind,
-        metadata=metadata,
-        first_line=line,
-        created_at=created,
-        updated_at=updated,
-    )
+    return _document(record, identifier, text, metadata, line, kind)
 
 
 def lines_of(value: object, path: str = "", depth: int = 0) -> Iterator[str]:
