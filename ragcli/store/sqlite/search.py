@@ -47,6 +47,7 @@ class KeywordIndex:
         self._seen: tuple[int, int] | None = None
         self._kept: _State | None = None
         self._kept_arena: Arena | None = None
+        self._kept_query: tuple[_State, tuple[object, ...], _Query] | None = None
 
     @classmethod
     def open(cls, path: Path) -> KeywordIndex:
@@ -89,21 +90,26 @@ class KeywordIndex:
         state = self._state()
         if not state.average or not terms or allowed == []:
             return []
-        chosen = bm25 or Bm25Settings()
-        known = [term for term in self.look_up(terms, chosen) if term.df]
-        lists = Lists(self._db)
-        scorer = Scorer(self._db, known, lists, chosen, state.average)
-        ordered = sorted(known, key=lambda term: -term.bound)
-        search = Search(lists, scorer, k, Admission(state.dead, allowed))
-        return self._best(self._candidates(ordered, search), scorer, k)
+        query = self._query(terms, bm25)
+        ordered = sorted(query.known, key=lambda term: -term.bound)
+        search = Search(query.lists, query.scorer, k, Admission(state.dead, allowed))
+        return self._best(self._candidates(ordered, search), query.scorer, k)
 
     def scores(self, terms: Sequence[str], chunks: Sequence[int], bm25: Bm25Settings | None = None) -> list[Scored]:
         """The true scores of given chunks, in their order; 0.0 of those that hold none of the terms."""
-        state, chosen = self._state(), bm25 or Bm25Settings()
-        known = [term for term in self.look_up(terms, chosen) if term.df] if state.average else []
-        if not known:
+        if not self._state().average:
             return [Scored(chunk, 0.0, {}) for chunk in chunks]
-        return Scorer(self._db, known, Lists(self._db), chosen, state.average)(chunks)
+        return self._query(terms, bm25).scorer(chunks)
+
+    def _query(self, terms: Sequence[str], bm25: Bm25Settings | None) -> _Query:
+        """The query ready to be searched and scored: a hybrid search does one after the other."""
+        state, chosen = self._state(), bm25 or Bm25Settings()
+        asked = (tuple(terms), chosen)
+        if self._kept_query is None or self._kept_query[0] is not state or self._kept_query[1] != asked:
+            known = [term for term in self.look_up(terms, chosen) if term.df]
+            lists = Lists(self._db)
+            self._kept_query = state, asked, _Query(known, lists, Scorer(self._db, known, lists, chosen, state.average))
+        return self._kept_query[2]
 
     def look_up(self, terms: Sequence[str], bm25: Bm25Settings | None = None) -> list[Term]:
         """The distinct terms in the order of their first mention, with what the index knows of them."""
@@ -201,6 +207,14 @@ class _State(msgspec.Struct, frozen=True):
             {number: _Built(*built) for number, *built in segments},
             {block: array("H", ids) for block, ids in db.execute("SELECT block, ids FROM deleted")},
         )
+
+
+class _Query(msgspec.Struct, frozen=True):
+    """Terms that some chunk has, their lists as far as they were read, and scores as far as they were computed."""
+
+    known: list[Term]
+    lists: Lists
+    scorer: Scorer
 
 
 class _Row(msgspec.Struct, frozen=True):
