@@ -293,7 +293,7 @@ class _Retrieval:
         try:
             found = arm.best(k)
         except RagcliError as error:
-            if isinstance(error, IndexUnusable | UsageError) or len(self._arms) == 1:
+            if isinstance(error, IndexUnusable) or len(self._arms) == 1:
                 raise
             self._arms.remove(arm)
             others = " and ".join(one.name for one in self._arms)

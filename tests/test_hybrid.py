@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -148,17 +149,20 @@ def test_a_filter_works_inside_the_arms(index: Path, settings: Settings, mode: s
     assert set(hits_of(found)) == names
 
 
-@pytest.mark.spec("R8")
-def test_a_failing_dense_arm_is_a_warning_and_words_serve_the_call(
-    index: Path, settings: Settings, service: EmbeddingService
-) -> None:
+@pytest.fixture
+def failing(service: EmbeddingService) -> Iterator[None]:
+    """The service answers nothing but 500."""
     service.rule = refusing("", 500)
-    try:
-        found = retrieved(index, settings, "w1 w2")
-        with pytest.raises(RemoteError, match="500"):
-            retrieved(index, settings, "w1 w2", mode="vector")
-    finally:
-        service.rule = embeddings
+    yield
+    service.rule = embeddings
+
+
+@pytest.mark.spec("R8")
+@pytest.mark.usefixtures("failing")
+def test_a_failing_dense_arm_is_a_warning_and_words_serve_the_call(index: Path, settings: Settings) -> None:
+    found = retrieved(index, settings, "w1 w2")
+    with pytest.raises(RemoteError, match="500"):
+        retrieved(index, settings, "w1 w2", mode="vector")
     assert list(hits_of(found)) == best(keyword_scores("w1 w2"), 5)
     (warning,) = found.warnings
     assert "the dense arm failed, bm25 alone ranked this" in warning
@@ -220,19 +224,28 @@ def test_an_open_pipeline_follows_an_index_that_is_embedded_anew(
         pipeline.retrieve("oak")
 
 
+# two candidates at first, four times as many whenever the condition leaves less than a page
+IN_ROUNDS: dict[str, Any] = {"top_k": 2, "candidate_count": 2, "where": 'document_id == "nobody"'}
+
+
 @pytest.mark.spec("R8")
-def test_an_arm_that_failed_is_told_of_however_often_the_others_are_asked(
+@pytest.mark.usefixtures("failing")
+def test_an_arm_that_failed_is_told_of_however_often_the_others_are_asked(index: Path, settings: Settings) -> None:
+    found = retrieved(index, settings, "w1 w2 w3 w4", **IN_ROUNDS)
+    assert len(found.ranking.dropped) > 2  # there was more than one round
+    assert ["the dense arm failed" in warning for warning in found.warnings] == [True]
+    assert [step.stage for step in found.trace.steps] == ["dense", "bm25", "where", "cut"]
+
+
+@pytest.mark.spec("R8", "C8")
+def test_the_query_is_embedded_once_and_that_is_told_however_often_the_arms_are_asked(
     index: Path, settings: Settings, service: EmbeddingService
 ) -> None:
-    service.rule = refusing("", 500)
-    try:
-        found = retrieved(index, settings, "w1 w2 w3 w4", top_k=20, where='document_id == "d01"')
-    finally:
-        service.rule = embeddings
-    assert sum(step.stage == "where" for step in found.trace.steps) == 1
-    assert len(found.warnings) == 1
-    healthy = retrieved(index, settings, "w1 w2 w3 w4", top_k=20, where='document_id == "d01"')
-    assert [step.stage for step in healthy.trace.steps][:3] == ["bm25", "embedding", "dense"]
+    service.requests.clear()
+    found = retrieved(index, settings, "w1 w2 w3 w4", **IN_ROUNDS)
+    assert len(found.ranking.dropped) > 2
+    assert [step.stage for step in found.trace.steps] == ["bm25", "embedding", "dense", "fusion", "where", "cut"]
+    assert service.texts == ["w1 w2 w3 w4"]
 
 
 @pytest.mark.spec("R8", "R5")
@@ -293,3 +306,29 @@ def test_a_service_without_a_key_leaves_hybrid_search_to_words(index: Path) -> N
             pipeline.retrieve("w1 w2", RetrievalOptions(mode="vector"))
     assert list(hits_of(found)) == best(keyword_scores("w1 w2"), 5)
     assert found.warnings[0].startswith("searched by keywords alone: ")
+
+
+@pytest.mark.spec("R8")
+def test_a_proxy_that_can_not_be_used_leaves_hybrid_search_to_words(
+    index: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "nonsense://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    found = retrieved(index, settings, "w1 w2")
+    assert list(hits_of(found)) == best(keyword_scores("w1 w2"), 5)
+    assert "proxy can't be used" in found.warnings[0]
+
+
+@pytest.mark.spec("R8")
+def test_a_models_folder_that_is_none_leaves_hybrid_search_to_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGCLI_MODELS", str(tmp_path / "models"))
+    own = Settings(models=ModelsSettings(embedder=str(toy_bert.write_folder(tmp_path / "toy"))))
+    indexes.take_in(tmp_path / "i.db", indexes.write(tmp_path / "d", {"a.txt": "one", "b.txt": "two"}), settings=own)
+    monkeypatch.setenv("RAGCLI_MODELS", os.devnull)
+    found = retrieved(tmp_path / "i.db", own, "two")
+    assert [hit.chunk.document_id for hit in found.ranking.hits] == ["b.txt"]
+    assert os.devnull in found.warnings[0]
