@@ -88,6 +88,7 @@ def read_weights(folder: Path) -> Weights:
         RagcliError: the file is missing or is not in the safetensors format.
     """
     import numpy as np
+    import onnx  # noqa: F401 - teaches numpy bfloat16, by the package ml_dtypes
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -96,7 +97,11 @@ def read_weights(folder: Path) -> Weights:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise RagcliError(f"{path}: can't be read: {_reason(error)}", _by_hand()) from error
-    return {_plain(name): tensor.astype(np.float32) for name, tensor in tensors.items() if tensor.dtype.kind == "f"}
+    except (TypeError, AttributeError) as error:  # numpy has no such type
+        raise RagcliError(f"{path}: tensors of a type that can't be converted: {error}", _by_hand()) from error
+    return {
+        _plain(name): tensor.astype(np.float32) for name, tensor in tensors.items() if tensor.dtype.kind not in "iub"
+    }
 
 
 def _plain(name: str) -> str:

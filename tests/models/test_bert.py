@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ TYPES = [0, 0, 0, 1, 1, 1]
 
 def outputs(model: bytes, rows: list[list[int]], types: list[list[int]] | None = None) -> NDArray[np.float32]:
     """The only output of an ONNX model for a padded batch."""
-    import onnxruntime as ort  # type: ignore[import-untyped]
+    import onnxruntime as ort
 
     longest = max(map(len, rows))
     padded = np.array([row + [0] * (longest - len(row)) for row in rows])
@@ -87,6 +88,35 @@ def test_half_precision_checkpoints_are_read(tmp_path: Path) -> None:
     write_model(tmp_path, halved)
     found = outputs(export(tmp_path, precision="fp32"), [TEXT])
     np.testing.assert_allclose(found[0], reference(halved).states(TEXT), atol=1e-5)
+
+
+@pytest.mark.spec("M4")
+def test_bfloat16_checkpoints_are_read(tmp_path: Path) -> None:
+    """bfloat16 is the upper half of a float32 (Intel, BFLOAT16 numerics definition, 2018)."""
+    cut = {name: (value.view(np.uint32) & 0xFFFF0000).view(np.float32) for name, value in tensors().items()}
+    write_model(tmp_path, cut)
+    write_safetensors(
+        tmp_path / "model.safetensors", "BF16", {n: (v.view("<u4") >> 16).astype("<u2") for n, v in cut.items()}
+    )
+    found = outputs(export(tmp_path, precision="fp32"), [TEXT])
+    np.testing.assert_allclose(found[0], reference(cut).states(TEXT), atol=1e-5)
+
+
+def test_tensors_of_a_type_that_numpy_has_not_are_told(tmp_path: Path) -> None:
+    write_model(tmp_path, tensors())
+    write_safetensors(tmp_path / "model.safetensors", "F8_E4M3", {"x": np.zeros(2, np.uint8)})
+    with pytest.raises(RagcliError, match=r"model\.safetensors: tensors of a type that can't be converted: .*float8"):
+        export(tmp_path)
+
+
+def write_safetensors(path: Path, kind: str, words: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
+    """The format by hand, for types that numpy can't write: length of the JSON header, the header, the data."""
+    header, at = {}, 0
+    for name, value in words.items():
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [at, at + value.nbytes]}
+        at += value.nbytes
+    encoded = json.dumps(header).encode()
+    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + b"".join(one.tobytes() for one in words.values()))
 
 
 @pytest.mark.spec("M4")
