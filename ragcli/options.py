@@ -22,6 +22,7 @@ FusionMethod = Literal["relative", "zscore", "rrf"]
 Precision = Literal["int8", "fp32"]
 Pooling = Literal["mean", "cls"]
 LongTexts = Literal["windows", "refuse"]
+SERVICE, HUB = "openai:", "hub:"  # what `models.embedder` starts with where it names no file here
 ARMS = ("bm25", "dense")  # in the order in which they are shown
 Unit = Literal["characters", "tokens"]
 Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "paths", "trec"]
@@ -123,7 +124,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     api_key: str | None = None
     dimensions: int | None = None  # asked of the service
     batch_texts: int = 64  # in one request
-    batch_tokens: int = 8000  # in one request, as cl100k_base or four bytes a token counts them
+    batch_tokens: int = 8000  # in one request, at four bytes of UTF-8 a token
     requests_per_minute: float | None = None
     timeout_seconds: float = 60.0
     retries: int = 5  # of a request that failed in passing (429, 5xx, connection)

@@ -207,7 +207,7 @@ class Event(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-Listener = Callable[[Event], None]
+Listener = Callable[[Event], None]  # may be called from another thread: embedding has one of its own
 
 
 def ignore_event(event: Event) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ragcli.models.place import ModelPlace
 
 SCHEMA = 1
+LEAST = 12  # columns for the last column of the list, however narrow the terminal
 OUTPUT, SOURCE = "Output", "Source"
 EXAMPLES = """
 Examples:
@@ -153,7 +154,6 @@ def verify(
     return 1 if bad or others else 0
 
 
-LEAST = 12  # columns for the last column, however narrow the terminal
 COMMANDS: dict[str, Any] = {
     "pull": (pull, "Fetch models and check their hashes.", PULL_EXAMPLES),
     "list": (list_, "List all models: kind, size, here or not, licence.", LIST_EXAMPLES),

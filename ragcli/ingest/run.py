@@ -160,9 +160,8 @@ class _Call(msgspec.Struct, frozen=True):
         from ragcli.models.place import model_place
 
         opened = open_embedder(settings, self.models or model_place(settings), card)
-        found = opened.card  # of a service: asked for now, so that a wrong key fails before anything is read
         if card is not None:
-            guard.check(card, found)
+            guard.check(card, opened.card)
         return opened
 
     def gone(self, comparison: Comparison) -> tuple[dict[str, int], int]:

@@ -12,11 +12,8 @@ from msgspec.structs import replace
 from ragcli.errors import UsageError, did_you_mean
 from ragcli.models.catalogue import Model
 from ragcli.models.place import ModelPlace
-from ragcli.options import Settings
+from ragcli.options import HUB, SERVICE, Settings
 from ragcli.types import Embedder, EmbedderCard
-
-SERVICE = "openai:"
-HUB = "hub:"
 
 
 def open_embedder(settings: Settings, place: ModelPlace, card: EmbedderCard | None = None) -> Embedder:

@@ -28,6 +28,8 @@ from ragcli import config
 from ragcli.errors import RemoteError
 from ragcli.models.http import Clock, HttpClient, Limits, Service, StatusError
 from ragcli.models.unit import unit
+from ragcli.models.windows import whole
+from ragcli.options import SERVICE
 from ragcli.types import Embedded, EmbedderCard, Listener, ignore_event
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from ragcli.models.place import ModelPlace
     from ragcli.options import EmbeddingSettings, Settings
 
-PREFIX = "openai:"
 BYTES_A_TOKEN = 4  # English prose in cl100k_base has about 4.2; other text is split where the service refuses it
 PROBE = "ragcli"  # a text that no service refuses for its own sake
 KEY_HINT = "check embedding.api_key or OPENAI_API_KEY"
@@ -81,7 +82,7 @@ class EndpointEmbedder:
     ) -> None:
         """`card`: what an index was built with, if any. Raises: UsageError: the URL or the key can't be used."""
         hints = {0: SLOW_HINT, 401: KEY_HINT, 403: KEY_HINT, 404: URL_HINT, 405: URL_HINT}
-        service = Service(name=f"{PREFIX}{model}", base_url=base_url, key=key, hints=hints, is_final=about_size)
+        service = Service(name=f"{SERVICE}{model}", base_url=base_url, key=key, hints=hints, is_final=about_size)
         limits = Limits(settings.timeout_seconds, settings.retries, settings.requests_per_minute)
         self._client = HttpClient(service, limits, clock=clock, listen=listen)
         self._model = model
@@ -95,7 +96,7 @@ class EndpointEmbedder:
     @classmethod
     def open(cls, settings: Settings, place: ModelPlace, card: EmbedderCard | None = None) -> EndpointEmbedder:
         """The one that `models.embedder = openai:MODEL` means. Raises: UsageError: there is no key or no usable URL."""
-        model = settings.models.embedder.removeprefix(PREFIX)
+        model = settings.models.embedder.removeprefix(SERVICE)
         base_url, key = config.openai_service(settings.embedding, environ=os.environ)
         return cls(model, base_url, key, settings.embedding, card, listen=place.listen)
 
@@ -251,7 +252,7 @@ class EndpointEmbedder:
             raise self._error(f"a vector of {dimension} numbers, not {expected} {source}", hint)
 
     def _error(self, what: str, hint: str = "") -> RemoteError:
-        return RemoteError(f"{PREFIX}{self._model}: {what}", hint)
+        return RemoteError(f"{SERVICE}{self._model}: {what}", hint)
 
 
 def _card(model: str, settings: EmbeddingSettings, stored: EmbedderCard | None) -> EmbedderCard:
@@ -261,7 +262,7 @@ def _card(model: str, settings: EmbeddingSettings, stored: EmbedderCard | None) 
     fingerprint = sha256(identity).hexdigest()
     known = stored.dimension if stored and stored.fingerprint == fingerprint else 0
     return EmbedderCard(
-        name=f"{PREFIX}{model}",
+        name=f"{SERVICE}{model}",
         fingerprint=fingerprint,
         dimension=known or settings.dimensions or 0,
         asked_dimension=settings.dimensions or 0,
@@ -272,7 +273,7 @@ def _card(model: str, settings: EmbeddingSettings, stored: EmbedderCard | None) 
 
 
 def _sent(prefix: str, text: str) -> str:
-    return (prefix + text).encode("utf-8", "replace").decode()
+    return whole(prefix + text)
 
 
 def _in_order(answer: Any, expected: int) -> list[NDArray[np.float64]]:

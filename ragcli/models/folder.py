@@ -14,7 +14,6 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from io import BufferedReader
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ragcli.errors import RagcliError, UsageError
+from ragcli.models import notes
 from ragcli.models.catalogue import CONFIG, TOKENIZER, WEIGHTS
 from ragcli.options import Pooling
 
@@ -110,7 +110,7 @@ def _card(path: Path, config: Mapping[str, Any], positions: int) -> FolderCard:
     query, passage = _prompts(path)
     found = FolderCard(
         dimension=_number(config, "hidden_size") or _number(config, "dim"),
-        pooling="mean" if own.pooling else _pooling(path),
+        pooling=own.pooling or _pooling(path),
         max_tokens=_window(path, positions),
         query_prefix=query,
         passage_prefix=passage,
@@ -198,8 +198,8 @@ def hashes(folder: ModelFolder, cache: Path) -> list[str]:
     A file with the same size, time and inode as last time has the hash of last time.
     Raises: RagcliError: a file can't be read.
     """
-    notes = _read_notes(cache)
-    fresh = dict(notes)
+    known = notes.read(cache / NOTES, dict[str, _Note]) or {}
+    fresh = dict(known)
     try:
         found = [_noted(path.absolute(), fresh) for path in folder.files]
         beside = {path.parent / name for path, note in zip(folder.files, found, strict=True) for name in note.beside}
@@ -207,23 +207,23 @@ def hashes(folder: ModelFolder, cache: Path) -> list[str]:
         found += [_noted(path.absolute(), fresh) for path in there]
     except OSError as error:
         raise RagcliError(f"{error.filename}: {error.strerror}", "check the model's folder") from error
-    if fresh != notes:
-        _write_notes(cache, fresh)
+    if fresh != known:
+        notes.write(cache / NOTES, fresh)
     return [note.sha256 for note in found]
 
 
-def _noted(path: Path, notes: dict[str, _Note]) -> _Note:
+def _noted(path: Path, known: dict[str, _Note]) -> _Note:
     status = path.stat()
     state = (status.st_size, status.st_mtime_ns, status.st_ino)
-    note = notes.get(str(path))
+    note = known.get(str(path))
     if note is not None and (note.size, note.mtime_ns, note.inode) == state:
         return note
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         note = _Note(*state, digest, _external_data(file) if path.suffix == ".onnx" else ())
-    notes.pop(str(path), None)
+    known.pop(str(path), None)
     if time.time() - status.st_mtime > SETTLED:
-        notes[str(path)] = note
+        known[str(path)] = note
     return note
 
 
@@ -246,21 +246,3 @@ def _external_data(file: BufferedReader) -> tuple[str, ...]:
 
 
 _LOCATION = re.compile(rb"\x0a\x08location\x12")
-
-
-def _read_notes(cache: Path) -> dict[str, _Note]:
-    try:
-        return msgspec.json.decode((cache / NOTES).read_bytes(), type=dict[str, _Note])
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
-def _write_notes(cache: Path, notes: Mapping[str, _Note]) -> None:
-    """Notes save time, no more: a cache that can't be written is hashed each time."""
-    partial = cache / f".{NOTES}.{os.getpid()}"
-    with suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(msgspec.json.encode(notes))
-        partial.replace(cache / NOTES)
-    with suppress(OSError):
-        partial.unlink(missing_ok=True)

@@ -32,8 +32,7 @@ DECIDES = {
 
 # what some embedders leave nobody to choose: nothing then stands in their cards
 NOT_EVERYONES = ("models.precision", "embedding.pooling", "embedding.max_tokens", "embedding.long")
-NOT_PREFIXES = ("embedding.pooling", "embedding.max_tokens", "embedding.dimensions")  # empty: not chosen
-Chosen = Collection[str]
+PREFIXES = ("embedding.query_prefix", "embedding.passage_prefix")  # "" is one: that there is none
 
 
 def adopted(settings: Settings, card: EmbedderCard | None, explicit: Collection[str] | None = None) -> Settings:
@@ -106,15 +105,13 @@ def _difference(name: str, settings: Settings, card: EmbedderCard) -> str:
     return f"models.embedder = {wanted!r}, but the index was built with {_shown(card)}"
 
 
-def _with(settings: Settings, card: EmbedderCard, chosen: Chosen) -> Settings:
-    """`settings` with the card's values, but for the `chosen` ones."""
+def _with(settings: Settings, card: EmbedderCard, chosen: Collection[str]) -> Settings:
+    """`settings` with the card's values, but for the `chosen` ones; what the card leaves open is as if nobody chose."""
     own: dict[str, dict[str, object]] = {"models": {}, "embedding": {}}
-    for name, field in DECIDES.items():
+    for name in DECIDES.keys() - set(chosen):
         section, _, key = name.partition(".")
-        value = getattr(card, field)
-        if name in chosen or (not value and name in ("models.precision", "embedding.long")):
-            continue
-        own[section][key] = None if not value and name in NOT_PREFIXES else value
+        value = getattr(card, DECIDES[name])
+        own[section][key] = value if value or name in PREFIXES else _value(name, Settings())
     models = replace(settings.models, **own["models"])
     return replace(settings, models=models, embedding=replace(settings.embedding, **own["embedding"]))
 

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ragcli.errors import RagcliError
+from ragcli.models import notes
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
     from numpy.typing import NDArray
 
     from ragcli.models.bert import Head
@@ -96,8 +97,9 @@ class Network:
         }
         feed = {name: np.asarray([values[name]], kind) for name, kind in self._inputs.items()}
         try:
-            return self._session.run([output], feed)[0]  # type: ignore[no-any-return]
-        except Exception as error:  # onnxruntime has one class an error code, all of Exception
+            found: NDArray[np.float32] = self._session.run([output], feed)[0]
+            return found
+        except _failures() as error:
             raise RagcliError(f"{self._path}: {_first_line(error)} ({len(tokens)} tokens)") from error
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
@@ -126,8 +128,16 @@ def _session(path: Path, *, is_final: bool) -> onnxruntime.InferenceSession:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
+    except _failures() as error:
         raise RagcliError(f"{path}: no network that onnxruntime can open: {_first_line(error)}") from error
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What onnxruntime raises: a class for each of its error codes, which share no base of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as codes
+
+    known = [one for one in vars(codes).values() if isinstance(one, type) and issubclass(one, Exception)]
+    return (*known, RuntimeError)
 
 
 def _first_line(error: Exception) -> str:
@@ -176,8 +186,11 @@ def converted(
 
         notify(f"converting {folder} to ONNX ({precision}), once")
         data = export(folder, head=head, precision=precision)
-        _write(_note_path(path), msgspec.json.encode(_Note(len(data), sha256(data).hexdigest())))
-        _write(path, data)
+        try:
+            notes.replace(_note_path(path), msgspec.json.encode(_Note(len(data), sha256(data).hexdigest())))
+            notes.replace(path, data)
+        except OSError as error:
+            raise RagcliError(f"{path}: {error.strerror}", "check the models folder") from error
         for other in into.glob(f"{head}-{precision}-*-{digest}.onnx"):
             if other != path:  # of another exporter: nobody opens it any more
                 discard(other)
@@ -213,26 +226,9 @@ def _note_path(path: Path) -> Path:
 
 
 def _read_note(path: Path) -> _Note | None:
-    try:
-        return msgspec.json.decode(_note_path(path).read_bytes(), type=_Note)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return notes.read(_note_path(path), _Note)
 
 
 def _has_its_size(path: Path) -> bool:
     note = _read_note(path)
     return note is not None and path.is_file() and path.stat().st_size == note.size
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise RagcliError(f"{path}: {error.strerror}", "check the models folder") from error

@@ -13,13 +13,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from ragcli.errors import ModelMissing, RagcliError, RemoteError
+from ragcli.models import notes
 from ragcli.models.catalogue import File, Hub, Model, Source, Web, Wheels, model
 from ragcli.models.download import PIECE, Report
 from ragcli.models.onnx import damaged, discard
@@ -111,8 +111,7 @@ def verify(name: str, place: ModelPlace) -> tuple[Fault, ...]:
     entry = model(name)
     folder = place.cache / entry.name
     try:
-        _write_notes(folder, {})
-        return _faults(entry, folder) + _converted_faults(folder)
+        return _faults(entry, folder, anew=True) + _converted_faults(folder)
     except OSError as error:
         raise _unusable(error, place.cache) from error
 
@@ -142,22 +141,23 @@ def renew(folder: Path) -> list[Path]:
 # --- what is here
 
 
-def _faults(entry: Model, folder: Path) -> tuple[Fault, ...]:
-    """Files that are absent or wrong; what had to be hashed and is right is noted."""
-    notes = _read_notes(folder)
-    fresh, found = dict(notes), []
+def _faults(entry: Model, folder: Path, *, anew: bool = False) -> tuple[Fault, ...]:
+    """Files that are absent or wrong; what had to be hashed and is right is noted. `anew`: no note is believed."""
+    noted = notes.read(folder / NOTES, dict[str, _Note]) or {}
+    known = {} if anew else noted
+    fresh, found = dict(known), []
     for file in entry.files:
         path = folder / file.name
         note = _note(path, file.sha256)
-        if note is not None and note == notes.get(file.name):
+        if note is not None and note == known.get(file.name):
             continue
         digest = _sha256(path) if note is not None else None
         if note is not None and digest == file.sha256:
             fresh[file.name] = note
         else:
             found.append(Fault(path, digest, file.sha256))
-    if fresh != notes:
-        _write_notes(folder, fresh)
+    if fresh != noted:
+        notes.write(folder / NOTES, fresh)
     return tuple(found)
 
 
@@ -171,23 +171,6 @@ def _note(path: Path, sha256: str) -> _Note | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return _Note(status.st_size, status.st_mtime_ns, sha256)
-
-
-def _read_notes(folder: Path) -> dict[str, _Note]:
-    try:
-        return msgspec.json.decode((folder / NOTES).read_bytes(), type=dict[str, _Note])
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
-def _write_notes(folder: Path, notes: dict[str, _Note]) -> None:
-    """Notes save time, no more: a cache that can't be written is hashed each time."""
-    partial = folder / f"{NOTES}.{os.getpid()}"
-    with suppress(OSError):
-        partial.write_bytes(msgspec.json.encode(notes))
-        partial.replace(folder / NOTES)
-    with suppress(OSError):
-        partial.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

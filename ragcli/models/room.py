@@ -1,14 +1,14 @@
 """The folder in which a model is put together, `cache/.partial/NAME`, for one process at a time (spec M3).
 
-The lock is a file beside it, by the lock of huggingface_hub (its owner), which the kernel lets go when a process is
-killed; what that one left is there for the next. Fetches nothing (`pull` and `snapshot` do).
+The lock is a file beside it (the owner of `filelock`), which the kernel lets go when a process is killed; what that one
+left is there for the next. Fetches nothing (`pull` and `snapshot` do).
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from ragcli.models.place import ModelPlace
@@ -23,17 +23,17 @@ def room(name: str, place: ModelPlace, *, shown: str = "") -> Iterator[Path]:
     `name` may have a slash. `shown`: what people call the model, where that is not its name.
     Raises: OSError: it can't be made.
     """
-    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]  # its flock, not in __all__
+    from filelock import FileLock, Timeout
 
     folder = place.cache / PARTIAL / name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(f"{folder.name}.lock")
-    with ExitStack() as held:
-        try:
-            held.enter_context(WeakFileLock(lock, timeout=0.1))
-        except TimeoutError:
-            place.notify(f"another process is fetching {shown or name}; waiting for it")
-            held.enter_context(WeakFileLock(lock))
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+    try:
+        held = lock.acquire(timeout=0.1)
+    except Timeout:
+        place.notify(f"another process is fetching {shown or name}; waiting for it")
+        held = lock.acquire()
+    with held:
         folder.mkdir(exist_ok=True)
         _sweep(folder)
         yield folder

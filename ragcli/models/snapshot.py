@@ -89,11 +89,13 @@ _Listing = tuple[str, Mapping[str, _Listed]]  # the revision, and path -> file
 
 
 def _listing(name: str, place: ModelPlace) -> _Listing:
+    from httpx2 import HTTPError, InvalidURL
     from huggingface_hub import HfApi
 
     try:
         info = HfApi(endpoint=place.endpoint, library_name="ragcli").model_info(name, files_metadata=True)
-    except Exception as error:  # a class of its own for each status, and those of the HTTP client
+    # a status is an HTTPError, "offline" an OSError; the others: an odd name, an answer that is not the hub's
+    except (HTTPError, InvalidURL, OSError, ValueError, KeyError, TypeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RemoteError(f"hub:{name}: {reason}", "is the name right, and can the hub be reached?") from error
     revision = str(info.sha)

@@ -24,6 +24,7 @@ from ragcli.errors import RagcliError, UsageError
 from ragcli.models.catalogue import TOKENIZER, WEIGHTS, model
 from ragcli.models.pull import ensure
 from ragcli.models.unit import unit
+from ragcli.models.windows import load_tokenizer, whole
 from ragcli.types import Embedded, EmbedderCard
 
 if TYPE_CHECKING:
@@ -110,22 +111,13 @@ class StaticEmbedder:
 
     def _tokens(self, texts: Sequence[str]) -> Iterator[list[int]]:
         for start in range(0, len(texts), AT_ONCE):
-            some = [text.encode("utf-8", "replace").decode() for text in texts[start : start + AT_ONCE]]
+            some = [whole(text) for text in texts[start : start + AT_ONCE]]
             for encoding in self._tokenizer.encode_batch_fast(some, add_special_tokens=False):
                 yield encoding.ids
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        from tokenizers import Tokenizer
-
-        path = self._folder / TOKENIZER
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # what tokenizers raises is a bare Exception
-            raise RagcliError(f"{path}: no tokenizer: {error}", "ragcli models verify") from error
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+        return load_tokenizer(self._folder / TOKENIZER)
 
     @cached_property
     def _table(self) -> NDArray[np.floating[Any]]:

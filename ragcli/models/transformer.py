@@ -24,6 +24,7 @@ from ragcli.models.onnx import CONVERTED, EXPORTER, Network, converted, cores, d
 from ragcli.models.pull import ensure
 from ragcli.models.unit import unit
 from ragcli.models.windows import Windows, load_tokenizer
+from ragcli.options import HUB
 from ragcli.types import Embedded, EmbedderCard
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from ragcli.models.place import ModelPlace
     from ragcli.options import Settings
 
-HUB = "hub:"
 METHOD = "2"  # grows whenever pooling or windows change: part of every fingerprint
 WINDOW = 512  # tokens, where nothing tells
 
@@ -102,7 +102,7 @@ class TransformerEmbedder:
         """Vectors of passages, each the same whatever stands beside it.
 
         A text longer than the window is a problem where `embedding.long` is "refuse"; so is one on which the network
-        fails. Raises: RagcliError: it fails on each of several texts.
+        fails. Raises: RagcliError: it fails on an empty text too.
         """
         return self._embedded([self._card.passage_prefix + text for text in texts])
 
@@ -137,11 +137,7 @@ class TransformerEmbedder:
 
     def _measured(self) -> TransformerEmbedder:
         """Itself, its dimension taken from a vector: where the folder doesn't tell."""
-        encoder = self._encoder()
-        (vector,) = encoder.vectors(encoder.windows([""]))
-        if isinstance(vector, RagcliError):
-            raise vector
-        self._card = replace(self._card, dimension=len(vector))
+        self._card = replace(self._card, dimension=self._encoder().probe())
         return self
 
     def _embedded(self, texts: list[str]) -> Embedded:
@@ -153,9 +149,8 @@ class TransformerEmbedder:
         problems = {row: fault for row, parts in enumerate(windows) if (fault := self._refusal(parts))}
         rows = [row for row in range(len(texts)) if row not in problems]
         found = encoder.vectors([windows[row] for row in rows])
-        failed = [vector for vector in found if isinstance(vector, RagcliError)]
-        if len(failed) == len(found) > 1:  # no fault of a text
-            raise failed[0]
+        if found and all(isinstance(vector, RagcliError) for vector in found):
+            encoder.probe()  # a network that takes no text at all is no fault of these
         for row, raw in zip(rows, found, strict=True):
             vector = raw.message if isinstance(raw, RagcliError) else _unit(raw)
             if isinstance(vector, str):
@@ -199,6 +194,13 @@ class _Encoder:
         parts = dict(zip(tasks, found, strict=True))
         return [_sum([parts[row, part] for part in range(len(windows))]) for row, windows in enumerate(texts)]
 
+    def probe(self) -> int:
+        """How many numbers a vector has, from that of an empty text. Raises: RagcliError: it has none."""
+        (vector,) = self.vectors(self.windows([""]))
+        if isinstance(vector, RagcliError):
+            raise vector
+        return len(vector)
+
     def close(self) -> None:
         """Ends its threads."""
         self._network.close()
@@ -207,12 +209,7 @@ class _Encoder:
         """Raises: RagcliError: the card (0: it doesn't tell) has another dimension than the network."""
         if not dimension:
             return
-        width = self._network.width(self._output)
-        if width is None:
-            (vector,) = self.vectors(self.windows([""]))
-            if isinstance(vector, RagcliError):
-                raise vector
-            width = len(vector)
+        width = self._network.width(self._output) or self.probe()
         if width != dimension:
             raise RagcliError(
                 f"{files.network()}: its vectors have {width} dimensions, but the model's card says {dimension}",

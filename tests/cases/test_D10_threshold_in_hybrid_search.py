@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests import indexes
 from tests.commands import Shell
-from tests.services import EmbeddingService
-
-
-@pytest.fixture
-def docs(shell: Shell, service: EmbeddingService, tmp_path: Path) -> None:
-    texts = {"a": "oak", "b": "oak elm ash fir yew bay", "c": "stone sand clay"}
-    lines = (f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in texts.items())
-    indexes.write(tmp_path, {"records.jsonl": "".join(lines)})
-    assert shell("ingest", "records.jsonl").code == 0
 
 
 @pytest.mark.spec("R4")
-@pytest.mark.usefixtures("docs")
+@pytest.mark.usefixtures("oaks")
 def test_it_cuts_dense_hits_before_the_fusion_and_no_keyword_hit(shell: Shell) -> None:
     found = shell("query", "oak", "--min-score", "0.5", "--json").json()
     hits = {hit["document_id"]: hit for hit in found["hits"]}
@@ -32,7 +20,7 @@ def test_it_cuts_dense_hits_before_the_fusion_and_no_keyword_hit(shell: Shell) -
 
 
 @pytest.mark.spec("R4")
-@pytest.mark.usefixtures("docs")
+@pytest.mark.usefixtures("oaks")
 def test_in_vector_mode_it_is_the_lowest_cosine(shell: Shell) -> None:
     hits = shell("query", "oak", "--mode", "vector", "--min-score", "0.5", "--json").json()["hits"]
     assert [hit["document_id"] for hit in hits] == ["a"]

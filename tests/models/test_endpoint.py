@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from itertools import pairwise
@@ -17,10 +16,10 @@ from hypothesis import strategies as st
 
 from ragcli.errors import RemoteError, UsageError
 from ragcli.models.endpoint import PROBE, EndpointEmbedder, about_size, four_bytes_a_token
-from ragcli.models.http import Clock
 from ragcli.models.place import ModelPlace
 from ragcli.options import EmbeddingSettings, ModelsSettings, Settings
 from ragcli.types import EmbedderCard
+from tests.models.clock import Time
 from tests.services import (
     DIMENSION,
     KEY,
@@ -39,23 +38,6 @@ from tests.services import (
 )
 
 TEXTS = [f"text number {number} of ten" for number in range(10)]
-
-
-class Time:
-    """A clock that only waiting moves on."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.slept: list[float] = []
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        self.slept.append(seconds)
-        self.at += seconds
-        return event.is_set()
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.at, wall=lambda: self.at, wait=self.wait, random=lambda: 0.5)
 
 
 @pytest.fixture(autouse=True)

@@ -18,27 +18,11 @@ from ragcli.errors import RagcliError, RemoteError, UsageError
 from ragcli.models import http
 from ragcli.models.http import FIRST_PAUSE, LONGEST_PAUSE, Clock, HttpClient, Limits, Service, StatusError
 from ragcli.types import Event
+from tests.models.clock import Time
 from tests.services import KEY, EmbeddingService, Received, Reply, error
 
 WALL = 1_700_000_000.0
 OK = Reply(body={"ok": True})
-
-
-class Time:
-    """A clock that only waiting moves on; chance is always a half, so a pause is three quarters of its longest."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.slept: list[float] = []
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        self.slept.append(seconds)
-        self.at += seconds
-        return event.is_set()
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.at, wall=lambda: WALL, wait=self.wait, random=lambda: 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +34,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def time() -> Time:
-    return Time()
+    return Time(wall=lambda: WALL)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from ragcli.chunk.measure import TokenizerSource
 from ragcli.errors import ModelMissing, RagcliError, RemoteError
-from ragcli.models import pull
+from ragcli.models import notes, pull
 from ragcli.models.catalogue import Hub, Model
 from ragcli.models.place import ModelPlace, model_place
 from ragcli.options import ModelsSettings, Settings
@@ -170,6 +170,20 @@ def test_verify_finds_what_size_and_time_hide_and_the_next_pull_mends_it(place: 
     assert path.read_bytes() == WEIGHTS
     path.unlink()
     assert str(pull.verify("toy", place)[0]) == f"{path}: not here"
+
+
+def test_verify_believes_no_note_where_none_can_be_replaced(place: ModelPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pull.ensure("toy", place) / "weights.bin"
+    status = path.stat()
+    path.write_bytes(WEIGHTS[::-1])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    monkeypatch.setattr(notes, "write", lambda path, value: None)  # as on a medium that can't be written
+    assert [fault.path.name for fault in pull.verify("toy", place)] == ["weights.bin"]
+
+
+def test_verify_of_what_is_not_here_makes_nothing(place: ModelPlace) -> None:
+    assert {str(fault).rpartition(": ")[2] for fault in pull.verify("toy", place)} == {"not here"}
+    assert not (place.cache / "toy").exists()
 
 
 def test_states(place: ModelPlace) -> None:

@@ -146,9 +146,21 @@ def test_a_text_on_which_the_network_fails_costs_itself_alone(tmp_path: Path, th
 
 @pytest.mark.spec("M5")
 def test_a_network_that_fails_on_every_text_is_an_error(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [len(toy_bert.WORDS)]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    for texts in (["a", "a b"], ["a"]):
+        with pytest.raises(RagcliError, match="2 tokens"):  # of the empty text: [CLS] and [SEP]
+            opened(folder).passages(texts)
+    with pytest.raises(RagcliError, match="2 tokens"):
+        opened(folder).query("a")
+
+
+@pytest.mark.spec("M5", "M11")
+def test_texts_that_all_fail_are_no_fault_of_a_network_that_takes_others(tmp_path: Path) -> None:
     embedder = opened(write_folder_with_a_token_too_many(tmp_path / "toy"))
-    with pytest.raises(RagcliError, match="3 tokens"):
-        embedder.passages(["beyond", "beyond a"])
+    assert list(embedder.passages(["beyond", "beyond a"]).problems) == [0, 1]
     with pytest.raises(RagcliError, match="this query has no vector"):
         embedder.query("beyond")
 
