@@ -35,10 +35,12 @@ def document_of(record: dict[str, Any], path: str, number: int, line: int, kind:
         return _shown(record, clean(identifier), path, line, kind)
     if not isinstance(text, str):
         return Problem(path, "malformed", f"line {line}: its text is no string")
-    return _document(record, clean(identifier), clean(text), _metadata(record), line, kind)
+    return _document(record, clean(identifier), clean(text), _metadata(record), line=line, kind=kind)
 
 
-def _document(record: dict[str, Any], identifier: str, text: str, metadata: Metadata, line: int, kind: str) -> Document:
+def _document(
+    record: dict[str, Any], identifier: str, text: str, metadata: Metadata, *, line: int, kind: str
+) -> Document:
     created, updated = times(metadata)
     return Document(
         id=identifier,
@@ -73,7 +75,7 @@ def _shown(record: dict[str, Any], identifier: str, path: str, line: int, kind: 
         return Problem(path, "malformed", f"line {line}: nested more than {DEEPEST} levels deep")
     given = record.get("metadata")
     metadata = flatten(given) if isinstance(given, dict) else {}
-    return _document(record, identifier, text, metadata, line, kind)
+    return _document(record, identifier, text, metadata, line=line, kind=kind)
 
 
 def lines_of(value: object, path: str = "", depth: int = 0) -> Iterator[str]:
