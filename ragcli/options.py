@@ -22,7 +22,11 @@ FusionMethod = Literal["relative", "zscore", "rrf"]
 Precision = Literal["int8", "fp32"]
 Pooling = Literal["mean", "cls"]
 LongTexts = Literal["windows", "refuse"]
+FinalSelection = Literal["reranker_only", "weighted_blend"]
+MmrRelevance = Literal["score", "cosine"]
+Compression = Literal["none", "extractive", "llm"]
 SERVICE, HUB = "openai:", "hub:"  # what `models.embedder` starts with where it names no file here
+MMR_MULTIPLIER = 3  # candidates for each of top_k, where nothing else is asked for (spec P2)
 ARMS = ("bm25", "dense")  # in the order in which they are shown
 Unit = Literal["characters", "tokens"]
 Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "paths", "trec"]
@@ -73,6 +77,23 @@ class ChunkingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _within("chunking.overlap", self.overlap, 0, 2**31, "0 or more")
         if self.overlap >= self.size:
             raise OptionError("chunking.overlap", self.overlap, f"less than chunking.size, which is {self.size}")
+
+
+class ParentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parents: larger chunks of the same text, from a second pass, that stand in for the chunks found (spec I23).
+
+    `enabled`: the index keeps them; ingest cuts those that are missing, whatever it was built with.
+    """
+
+    enabled: bool = False
+    size: int = 2048  # characters
+    overlap: int = 100  # characters, at most, that two of them share
+
+    def __post_init__(self) -> None:
+        _within("parents.size", self.size, 1, 2**31, "1 or more")
+        _within("parents.overlap", self.overlap, 0, 2**31, "0 or more")
+        if self.overlap >= self.size:
+            raise OptionError("parents.overlap", self.overlap, f"less than parents.size, which is {self.size}")
 
 
 class AnalyzerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,8 +190,70 @@ class FusionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.weights.get(arm, 1.0 if self.method == "rrf" else 0.5)
 
 
+class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The language model that judges and condenses: an OpenAI-compatible service with chat completions.
+
+    A key comes from the environment, never from a settings file: `key_variable` names the variable (default
+    OPENAI_API_KEY).
+    """
+
+    model: str | None = None
+    base_url: str | None = None  # up to and with /v1; None = OPENAI_BASE_URL, else OpenAI's own
+    key_variable: str | None = None
+    temperature: float = 0.0
+    requests_per_minute: float | None = None
+    timeout_seconds: float = 60.0
+    retries: int = 2
+
+    def __post_init__(self) -> None:
+        _within("chat.temperature", self.temperature, 0.0, 2.0, "0 to 2")
+        _check_service("chat", self)
+
+
+class RerankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who judges the candidates anew, and what becomes of its scores (spec P3-P6).
+
+    `reranker`: "none", "onnx", "cohere", "jina", "vllm", "llm", or "python:module:attribute". `model`: its model; of
+    "onnx" a name of the catalogue, a folder, or "hub:organisation/name". A key comes from the environment, never from a
+    settings file: `key_variable` names the variable (defaults: COHERE_API_KEY, JINA_API_KEY, VLLM_API_KEY).
+    """
+
+    reranker: str = "none"
+    model: str | None = None
+    base_url: str | None = None
+    key_variable: str | None = None
+    max_tokens: int | None = None  # of query and passage together (onnx); None = the model's window, 512 at most
+    min_score: float | None = None  # lowest score of the reranker, on its own scale; None = no floor
+    final: FinalSelection = "reranker_only"
+    retrieval_weight: float = 0.65  # of the retrieval score in a weighted blend
+    skip_when_few: bool = False  # leave the order as it is where there are no more candidates than top_k
+    time_budget_seconds: float | None = None  # after which the order before it is kept
+    requests_per_minute: float | None = None
+    timeout_seconds: float = 60.0
+    retries: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.reranker.strip():
+            raise OptionError("rerank.reranker", self.reranker, "a reranker or none")
+        if self.max_tokens is not None:
+            _within("rerank.max_tokens", self.max_tokens, 1, 2**20, "1 to 1048576")
+        if self.min_score is not None:
+            _within("rerank.min_score", self.min_score, -1e6, 1e6, "-1000000 to 1000000")
+        _within("rerank.retrieval_weight", self.retrieval_weight, 0.0, 1.0, "0 to 1")
+        if self.time_budget_seconds is not None:
+            _within("rerank.time_budget_seconds", self.time_budget_seconds, 0.001, 86400, "0.001 to 86400")
+        _check_service("rerank", self)
+
+
+def _check_service(section: str, settings: ChatSettings | RerankSettings) -> None:
+    if settings.requests_per_minute is not None:
+        _within(f"{section}.requests_per_minute", settings.requests_per_minute, 0.001, 1e9, "0.001 to 1e9")
+    _within(f"{section}.timeout_seconds", settings.timeout_seconds, 0.001, 86400, "0.001 to 86400")
+    _within(f"{section}.retries", settings.retries, 0, 100, "0 to 100")
+
+
 class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One call of retrieval (spec R1)."""
+    """One call of retrieval (spec R1). What is None is on where it is configured: a reranker, an index with parents."""
 
     top_k: int = 5
     mode: Mode = "hybrid"  # an index without vectors serves it by keywords alone
@@ -181,21 +264,48 @@ class RetrievalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     per_document: int | None = None  # at most so many hits of one document; None = no limit
     candidate_multiplier: int = 3
     candidate_count: int | None = None  # None = top_k x candidate_multiplier
+    redundancy_filter: bool = False
+    redundancy_threshold: float = 0.95  # cosine with a better hit, from which on a hit is dropped
+    mmr: bool = False
+    mmr_lambda: float = 0.5  # 1 = order by relevance, 0 = most different
+    mmr_candidate_count: int | None = None  # None = top_k x 3
+    mmr_relevance: MmrRelevance = "score"  # what is relevant: a high score so far, or a high cosine with the query
+    mmr_keep: int | None = None  # what MMR leaves to the reranker; None = top_k
+    rerank: bool | None = None
+    parent_document: bool | None = None
+    max_context_tokens: int | None = None  # of the prompt's sources in cl100k_base; None = no limit
+    compression: Compression = "none"
+    compression_sentences: int = 3  # that an extract of a hit keeps, at most
+    lost_in_the_middle: bool = False
 
     def __post_init__(self) -> None:
         _within("retrieval.top_k", self.top_k, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
         _within("retrieval.min_score", self.min_score, -1.0, 1.0, "-1 to 1")
         _within("retrieval.candidate_multiplier", self.candidate_multiplier, 1, 1000, "1 to 1000")
-        if self.per_document is not None:
-            _within("retrieval.per_document", self.per_document, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
-        if self.candidate_count is not None:
-            _within("retrieval.candidate_count", self.candidate_count, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
+        _within("retrieval.redundancy_threshold", self.redundancy_threshold, -1.0, 1.0, "-1 to 1")
+        _within("retrieval.mmr_lambda", self.mmr_lambda, 0.0, 1.0, "0 to 1")
+        _within("retrieval.compression_sentences", self.compression_sentences, 1, 1000, "1 to 1000")
+        for name in ("per_document", "candidate_count", "mmr_candidate_count", "mmr_keep"):
+            if (value := getattr(self, name)) is not None:
+                _within(f"retrieval.{name}", value, 1, LARGEST_TOP_K, f"1 to {LARGEST_TOP_K}")
+        if self.max_context_tokens is not None:
+            _within("retrieval.max_context_tokens", self.max_context_tokens, 1, 2**31, "1 or more")
 
     @property
     def candidates(self) -> int:
         """How many hits an arm gives to the stages after it: never fewer than `top_k`."""
         wanted = self.candidate_count or self.top_k * self.candidate_multiplier
         return max(wanted, self.top_k)
+
+    @property
+    def mmr_picks(self) -> int:
+        """How many hits MMR leaves: never fewer than `top_k`."""
+        return max(self.mmr_keep or self.top_k, self.top_k)
+
+    @property
+    def mmr_candidates(self) -> int:
+        """How many hits MMR picks from: never fewer than it leaves."""
+        return max(self.mmr_candidate_count or self.top_k * MMR_MULTIPLIER, self.mmr_picks)
 
 
 class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -221,10 +331,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index: IndexSettings = IndexSettings()
     ingest: IngestSettings = IngestSettings()
     chunking: ChunkingSettings = ChunkingSettings()
+    parents: ParentsSettings = ParentsSettings()
     analyzer: AnalyzerSettings = AnalyzerSettings()
     bm25: Bm25Settings = Bm25Settings()
     models: ModelsSettings = ModelsSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     fusion: FusionSettings = FusionSettings()
     retrieval: RetrievalOptions = RetrievalOptions()
+    rerank: RerankSettings = RerankSettings()
+    chat: ChatSettings = ChatSettings()
     output: OutputSettings = OutputSettings()

@@ -1,8 +1,8 @@
 """A name in a setting → the class or function in the file of that name, imported only then.
 
-Owns the table of built-in chunkers, readers and stages. `package.module:Class` names code from elsewhere, which is
-imported (and so run) when it is resolved; whether a settings file may ask for that is `config`'s business. Makes no
-instances and checks no options.
+Owns the table of built-in chunkers, readers, rerankers and stages. `package.module:Class` names code from elsewhere,
+which is imported (and so run) when it is resolved; whether a settings file may ask for that is `config`'s business.
+Makes no instances and checks no options.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ragcli.errors import ConfigError, did_you_mean
 
-Kind = Literal["chunker", "reader", "stage"]
+Kind = Literal["chunker", "reader", "reranker", "stage"]
 
 _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "chunker": {
@@ -34,8 +34,23 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "pdf": "ragcli.read.pdf:read",
         "text": "ragcli.read.text:read",
     },
+    "reranker": {
+        "cohere": "ragcli.rerankers.cohere:CohereReranker",
+        "jina": "ragcli.rerankers.jina:JinaReranker",
+        "llm": "ragcli.rerankers.llm:LlmReranker",
+        "onnx": "ragcli.rerankers.onnx:OnnxReranker",
+        "vllm": "ragcli.rerankers.vllm:VllmReranker",
+    },
     "stage": {
+        "budget": "ragcli.stages.budget:Budget",
+        "compress": "ragcli.stages.compress:Compress",
+        "cut": "ragcli.stages.cut:Cut",
+        "mmr": "ragcli.stages.mmr:Mmr",
+        "parents": "ragcli.stages.parents:Parents",
         "per_document": "ragcli.stages.per_document:PerDocument",
+        "redundancy": "ragcli.stages.redundancy:Redundancy",
+        "reorder": "ragcli.stages.reorder:Reorder",
+        "rerank": "ragcli.stages.rerank:Rerank",
         "where": "ragcli.stages.where:Where",
     },
 }
@@ -71,7 +86,7 @@ def _foreign(kind: Kind, name: str) -> Callable[..., Any]:
     found = getattr(_imported(kind, name, module), attribute, None)
     if found is None:
         raise ConfigError(f"{kind} {name}: {module} has no {attribute}")
-    if not callable(found):
+    if not (callable(found) or (kind == "reranker" and hasattr(found, "judge"))):  # that may be an object
         raise ConfigError(f"{kind} {name}: {attribute} is neither a class nor a function")
     return found  # type: ignore[no-any-return]  # callable() of an Any
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from math import fsum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -91,11 +92,39 @@ class ArmScore(msgspec.Struct, frozen=True):
     part: float = 0.0
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage did to a hit that it kept: the score before and after it, and the parts that add up to the latter.
+
+    A stage that leaves the score as it was gives no `parts`. `note`: what else led to it, in words.
+    """
+
+    stage: str
+    before: float
+    kind_before: str
+    score: float
+    kind: str
+    parts: Mapping[str, float] = {}
+    note: str = ""
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """That a hit shows a parent in place of its chunk: which of the document's parents, and of which found chunks.
+
+    `children` are indices of chunks, the best one first: the hit keeps that one's index, score and arms.
+    """
+
+    index: int
+    children: tuple[int, ...]
+
+
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A chunk with its score. `terms` are the named parts of the BM25 score; they add up to it.
 
     `normalized`: an RRF score as a share of the best one there can be, 0 to 1; None of other kinds.
     `stale`: None (as ingested), "changed" or "missing" (the file behind it; spec C12).
+    `marks`: what stages did to it, in their order. `rank` (from 1) is set where hits no longer stand in that order.
+    `parent`: set where text, span and lines of `chunk` are those of a parent; its index stays the child's.
+    `compressed_text`: what a compression left of the text, which stays whole.
     """
 
     chunk: Chunk
@@ -105,6 +134,31 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     terms: Mapping[str, float] = {}
     normalized: float | None = None
     stale: str | None = None
+    marks: tuple[Mark, ...] = ()
+    rank: int | None = None
+    parent: Parent | None = None
+    compressed_text: str | None = None
+
+    @property
+    def retrieved(self) -> tuple[float, str]:
+        """The score that retrieval gave it, and its kind, whatever stages made of it."""
+        return (self.marks[0].before, self.marks[0].kind_before) if self.marks else (self.score, self.score_kind)
+
+    def marked(self, stage: str, note: str) -> Hit:
+        """The same hit, with what a stage has to say of it."""
+        mark = Mark(
+            stage=stage, before=self.score, kind_before=self.score_kind, score=self.score, kind=self.score_kind,
+            note=note,
+        )  # fmt: skip
+        return msgspec.structs.replace(self, marks=(*self.marks, mark))
+
+    def rescored(self, stage: str, kind: str, parts: Mapping[str, float], note: str = "") -> Hit:
+        """The same hit with a new score: the sum of `parts`."""
+        score = fsum(parts.values())
+        mark = Mark(
+            stage=stage, before=self.score, kind_before=self.score_kind, score=score, kind=kind, parts=parts, note=note
+        )
+        return msgspec.structs.replace(self, score=score, score_kind=kind, marks=(*self.marks, mark))
 
 
 class EmbedderCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,14 +216,22 @@ class Drop(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """Hits, best first unless a stage reordered them, and everything that was dropped on the way."""
+    """Hits, best first unless a stage reordered them, and everything that was dropped on the way.
+
+    `warnings`: what stages have to say of a result that is less than was asked for.
+    """
 
     hits: tuple[Hit, ...] = ()
     dropped: tuple[Drop, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one stage did: hits in and out, wall seconds, the options it ran with, what it warned of."""
+    """What one stage did: hits in and out, wall seconds, the options it ran with, what it warned of.
+
+    `order`: (document id, chunk index) of the hits that came out, in their order; () of an arm, whose ranks are in the
+    hits.
+    """
 
     stage: str
     taken: int
@@ -177,6 +239,7 @@ class Step(msgspec.Struct, frozen=True):
     seconds: float
     options: Mapping[str, object] = {}
     warnings: tuple[str, ...] = ()
+    order: tuple[tuple[str, int], ...] = ()
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -246,7 +309,8 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `skipped` were left out by a rule, `failed` could not be read. `plan` lists (state, path) of a dry run; a state is
     "new", "changed", "unchanged" or "removed". `index` is the file that was written to. `embedded` chunks went through
-    the embedder, `reused` ones had the text of another; `unembedded` chunks have no vector yet.
+    the embedder, `reused` ones had the text of another; `unembedded` chunks have no vector yet. `parents` were cut,
+    `parents_removed` are no longer kept; of a dry run, `unparented` stored documents would get parents.
     """
 
     added: int = 0
@@ -257,6 +321,9 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     embedded: int = 0
     reused: int = 0
     unembedded: int = 0
+    parents: int = 0
+    parents_removed: int = 0
+    unparented: int = 0
     bytes: int = 0
     seconds: float = 0.0
     skipped: tuple[Problem, ...] = ()
@@ -268,7 +335,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """An index in figures. `average_length` is in terms a chunk, `bytes` the size of the file on disk, of
-    which `free` hold nothing."""
+    which `free` hold nothing. `unparented` documents wait for their parents."""
 
     path: str
     schema: int
@@ -286,6 +353,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     free: int = 0
     vectors: int = 0
     embedder: EmbedderCard | None = None
+    parents: int = 0
+    unparented: int = 0
     roots: tuple[str, ...] = ()
     formats: Mapping[str, int] = {}
     failed: tuple[Problem, ...] = ()
@@ -324,7 +393,10 @@ class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChunkView(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored chunk as the keyword index sees it: term -> frequency, length in terms; neighbours as "id#index"."""
+    """A stored chunk as the keyword index sees it: term -> frequency, length in terms; neighbours as "id#index".
+
+    `parent`: where the index keeps them, the one that the chunk belongs to; its index is that among parents.
+    """
 
     chunk: Chunk
     stale: str | None
@@ -332,6 +404,7 @@ class ChunkView(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     previous: str | None
     next: str | None
+    parent: Chunk | None = None
 
 
 class TermStat(msgspec.Struct, frozen=True, kw_only=True):
@@ -395,22 +468,95 @@ class Chunker(Protocol):
     def __call__(self, document: Document) -> list[Span]: ...
 
 
+class Relevance(msgspec.Struct, frozen=True):
+    """What a reranker says of passages, in the order in which they were given; higher is better.
+
+    `scores`: None where it has no judgement. `logits`: they have no bounds, and are shown by the logistic function,
+    1 / (1 + e^-x); else they are shown as they are. `warnings`: of passages that were not read whole, or not judged.
+    """
+
+    scores: tuple[float | None, ...]
+    logits: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class Reranker(Protocol):
+    """Judges how relevant passages are to a query, each by itself (spec P4)."""
+
+    @property
+    def name(self) -> str:
+        """What a trace calls it: the kind and its model, no key."""
+
+    def judge(self, query: str, passages: Sequence[str]) -> Relevance:
+        """Raises: RagcliError (RemoteError of a service): there is no judgement at all."""
+
+    def close(self) -> None: ...
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a conversation with a language model. `role`: "system", "user" or "assistant"."""
+
+    role: str
+    content: str
+
+
+class Chat(Protocol):
+    """A language model: messages in, the text of its reply out. Each call stands by itself; nothing is remembered."""
+
+    @property
+    def name(self) -> str:
+        """What a trace calls it; no key."""
+
+    def reply(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        """Raises: RemoteError, after all retries; RagcliError where the reply holds no text."""
+
+    def close(self) -> None: ...
+
+
 class Corpus(Protocol):
-    """The little that a stage may ask for."""
+    """The little that a stage may ask for. Nothing is computed before it is asked for."""
 
     def now(self) -> datetime: ...
 
+    def query_vector(self) -> NDArray[np.float32]:
+        """That of the query, (dimension,), of length 1. Raises: IndexMismatch (no vectors), RemoteError."""
+
+    def vectors(self, hits: Sequence[Hit]) -> NDArray[np.float32]:
+        """Those of the chunks, (n_hits, dimension), rows of length 1; of what has none, zeros.
+
+        Stored ones; what has none stored is embedded, in one batch. Raises: IndexMismatch (no vectors), RemoteError.
+        """
+
+    def embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Those of texts, embedded now, (n_texts, dimension), rows of length 1 or zeros. Raises: as `vectors`."""
+
+    def parents(self, hits: Sequence[Hit]) -> Sequence[Chunk]:
+        """The parent of each hit's chunk, its index that among the document's parents.
+
+        Raises: IndexMismatch: the index keeps none. RagcliError: it has none of one of these.
+        """
+
+    def tokens(self, text: str) -> int:
+        """How many tokens (cl100k_base) the text has, or a few more where they could only be estimated."""
+
+    def tokens_are_estimated(self) -> str:
+        """Why `tokens` could only estimate; "" where it counts."""
+
 
 class Stage(Protocol):
-    """A step of the pipeline after retrieval: pure, order-preserving unless that is its work (design: stages)."""
+    """A step of the pipeline after retrieval: pure, order-preserving unless that is its work (design: stages).
+
+    Raises: RagcliError: it can't do its work; the ranking then stays as it was, and a warning says so.
+    """
 
     def __call__(self, query: str, ranking: Ranking, corpus: Corpus) -> Ranking: ...
 
 
 __all__ = [
-    "ArmScore", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop",
+    "ArmScore", "Chat", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop",
     "Embedded", "Embedder", "EmbedderCard", "Event",
-    "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Metadata", "MetadataValue",
-    "Problem", "Ranking", "ReadRequest", "Reader", "Result", "Scalar", "Sequence", "Source", "Span", "Stage", "Stats",
-    "Step", "TermStat", "TermView", "Trace", "ignore_event",
+    "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Mark", "Message", "Metadata",
+    "MetadataValue", "Parent",
+    "Problem", "Ranking", "ReadRequest", "Reader", "Relevance", "Reranker", "Result", "Scalar",
+    "Sequence", "Source", "Span", "Stage", "Stats", "Step", "TermStat", "TermView", "Trace", "ignore_event",
 ]  # fmt: skip

@@ -50,15 +50,21 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "rag-net": {
         "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.min_score": -1.0, "fusion.method": "rrf",
         "fusion.rrf_k": 60, "fusion.weights": {"bm25": 1.0, "dense": 1.0}, "fusion.normalize": False,
+        "retrieval.mmr": False, "retrieval.mmr_lambda": 0.5, "retrieval.redundancy_threshold": 0.95,
+        "parents.size": 2048, "parents.overlap": 100, "rerank.final": "reranker_only",
     },
     "semantic-memory": {
         "retrieval.mode": "vector", "retrieval.top_k": 5, "retrieval.candidate_count": 20, "retrieval.min_score": 0.6,
+        "rerank.min_score": 0.1, "rerank.skip_when_few": True, "rerank.reranker": "none",
     },
     "mythosia": {
         "retrieval.mode": "hybrid", "retrieval.top_k": 5, "retrieval.candidate_multiplier": 3,
         "retrieval.min_score": 0.6, "fusion.method": "rrf", "fusion.normalize": True,
+        "rerank.final": "reranker_only", "rerank.retrieval_weight": 0.65,
     },
-    "agentic-dart": {"retrieval.mode": "vector", "retrieval.top_k": 4},
+    "agentic-dart": {
+        "retrieval.mode": "vector", "retrieval.top_k": 4, "retrieval.mmr": True, "retrieval.mmr_lambda": 0.7,
+    },
 }  # fmt: skip
 
 

@@ -19,6 +19,8 @@ RANGES: dict[str, tuple[str, list[float]]] = {
     "ingest.workers": ("0 (one a core) to 256", [-1, 257]),
     "chunking.size": ("1 or more", [0, -5]),
     "chunking.overlap": ("0 or more", [-1]),
+    "parents.size": ("1 or more", [0, -5]),
+    "parents.overlap": ("0 or more", [-1]),
     "bm25.k1": ("0 to 1000", [-0.1, 1000.5, nan, inf]),
     "bm25.b": ("0 to 1", [-0.1, 1.1, nan, -inf]),
     "models.threads": ("0 (one a core) to 256", [-1, 257]),
@@ -36,6 +38,23 @@ RANGES: dict[str, tuple[str, list[float]]] = {
     "retrieval.per_document": (MILLION, [0, 1_000_001]),
     "retrieval.candidate_multiplier": ("1 to 1000", [0, 1001]),
     "retrieval.candidate_count": (MILLION, [0, 1_000_001]),
+    "retrieval.redundancy_threshold": ("-1 to 1", [-1.01, 1.01, nan, inf]),
+    "retrieval.mmr_lambda": ("0 to 1", [-0.01, 1.01, nan, -inf]),
+    "retrieval.mmr_candidate_count": (MILLION, [0, 1_000_001]),
+    "retrieval.mmr_keep": (MILLION, [0, 1_000_001]),
+    "retrieval.max_context_tokens": ("1 or more", [0, -1]),
+    "retrieval.compression_sentences": ("1 to 1000", [0, 1001]),
+    "rerank.max_tokens": ("1 to 1048576", [0, 2**20 + 1]),
+    "rerank.min_score": ("-1000000 to 1000000", [-1e7, 1e7, nan, inf]),
+    "rerank.retrieval_weight": ("0 to 1", [-0.1, 1.1, nan, inf]),
+    "rerank.time_budget_seconds": ("0.001 to 86400", [0.0, 86401.0, nan, inf]),
+    "rerank.requests_per_minute": ("0.001 to 1e9", [0.0, -1.0, 1e10, nan, inf]),
+    "rerank.timeout_seconds": ("0.001 to 86400", [0.0, 86401.0, nan, inf]),
+    "rerank.retries": ("0 to 100", [-1, 101]),
+    "chat.temperature": ("0 to 2", [-0.1, 2.1, nan, inf]),
+    "chat.requests_per_minute": ("0.001 to 1e9", [0.0, -1.0, 1e10, nan, inf]),
+    "chat.timeout_seconds": ("0.001 to 86400", [0.0, 86401.0, nan, inf]),
+    "chat.retries": ("0 to 100", [-1, 101]),
 }
 CASES = [(key, value, allowed) for key, (allowed, values) in RANGES.items() for value in values]
 FLAGS = {
@@ -46,6 +65,10 @@ FLAGS = {
     "retrieval.min_score": ("query", "x", "--min-score"),
     "retrieval.candidate_count": ("query", "x", "--candidates"),
     "retrieval.per_document": ("query", "x", "--per-document"),
+    "retrieval.redundancy_threshold": ("query", "x", "--redundancy-threshold"),
+    "retrieval.mmr_lambda": ("query", "x", "--lambda"),
+    "retrieval.mmr_candidate_count": ("query", "x", "--mmr-candidates"),
+    "retrieval.max_context_tokens": ("query", "x", "--max-context-tokens"),
 }
 
 
