@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from ragcli import tokens
 from ragcli.chunk.measure import TokenizerSource
 from ragcli.errors import RagcliError
+from ragcli.tokens import estimate
 from tests.chunk.strategies import texts
 
 pytestmark = pytest.mark.spec("M10")
@@ -73,3 +75,31 @@ def test_other_bytes_are_refused_by_both_hashes(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RagcliError, match=r"absent: No such file"):
         tokens.load(tmp_path / "absent", "00")
+
+
+@pytest.mark.spec("P8")
+@pytest.mark.parametrize(
+    "alphabet",
+    [
+        "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcXYZ019+/", "0123456789", " \n\t", "{}();:.,<>=",
+        "故乡的雨", "🙂👩‍👩‍👧", "äöüßéñ", "деревня",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("length", [1, 3, 5, 8, 20, 500])
+def test_an_estimate_of_random_text_errs_high(tokenizer: TokenizerSource, alphabet: str, length: int) -> None:
+    random = Random(length)
+    words = ("".join(random.choice(alphabet) for _ in range(length)) for _ in range(max(4000 // length, 20)))
+    text = " ".join(words)
+    assert estimate(text) >= tokenizer().count(text)
+
+
+@pytest.mark.spec("P8")
+def test_an_estimate_of_the_sample_corpus_errs_high_and_not_by_much(tokenizer: TokenizerSource) -> None:
+    corpus = Path(__file__).parents[1] / "sample_corpus"
+    texts = {path: path.read_bytes().decode("utf-8", "replace") for path in corpus.rglob("*") if path.is_file()}
+    for path, text in texts.items():
+        if path.suffix == ".pdf":
+            continue
+        assert estimate(text) >= tokenizer().count(text), path
+        if path.suffix == ".md" and path.parent.name != "international":
+            assert estimate(text) <= 2 * tokenizer().count(text), path

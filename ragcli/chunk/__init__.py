@@ -10,11 +10,11 @@ from typing import cast
 from ragcli.chunk.annotate import chunk, header
 from ragcli.chunk.measure import TokenizerSource
 from ragcli.errors import ConfigError
-from ragcli.options import ChunkingSettings
+from ragcli.options import ChunkingSettings, ParentsSettings
 from ragcli.registry import resolve
-from ragcli.types import Chunker
+from ragcli.types import Chunk, Chunker, Document
 
-__all__ = ["chunk", "chunker", "header"]
+__all__ = ["chunk", "chunker", "header", "parents"]
 
 
 def chunker(settings: ChunkingSettings, tokenizer: TokenizerSource | None = None) -> Chunker:
@@ -36,3 +36,9 @@ def chunker(settings: ChunkingSettings, tokenizer: TokenizerSource | None = None
         raise ConfigError(
             f"chunking.strategy {settings.strategy}: {error}", "it must take size, overlap and unit"
         ) from error
+
+
+def parents(document: Document, settings: ParentsSettings) -> list[Chunk]:
+    """The document's parents, in order: the second pass of spec I23, by the default strategy, in characters."""
+    whole = chunker(ChunkingSettings(size=settings.size, overlap=settings.overlap))
+    return chunk(document, whole, context_header=False)

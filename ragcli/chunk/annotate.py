@@ -107,5 +107,21 @@ def header(document: Document, breadcrumb: str) -> str:
     return "\n".join(part for part in (title, trail, "" if name in (title, trail) else name) if part)
 
 
+def headed(context: str, name: str, text: str) -> str:
+    """A chunk as a model sees it: its header stands before it (spec I24), but for the file's name at the header's end.
+
+    So a file that is renamed embeds nothing anew (spec I34); the name can be found by its words.
+    """
+    last = _one_line(name)
+    if last and (context == last or context.endswith(f"\n{last}")):
+        context = context[: -len(last)].removesuffix("\n")
+    return f"{context}\n{text}" if context else text
+
+
+def passage(chunk: Chunk) -> str:
+    """A stored chunk as a model sees it. A file's name is the last part of its path."""
+    return headed(chunk.context, chunk.path.replace("\\", "/").rpartition("/")[2], chunk.text)
+
+
 def _one_line(words: str) -> str:
     return " ".join(words.split())

@@ -93,3 +93,26 @@ def strongest(text: str, low: int, high: int, separators: tuple[Last, ...] = SEP
         if place:
             return place
     return 0
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The spans of the sentences, without white space around them; headings, items and rows of tables end one too."""
+    ends = [match.end() for match in _sentence_end().finditer(text)]
+    ends += [match.start() for match in _new_line_of_thought().finditer(text)]
+    found, start = [], 0
+    for end in [*sorted(set(ends)), len(text)]:
+        piece = text[start:end]
+        if stripped := piece.strip():
+            first = start + len(piece) - len(piece.lstrip())
+            found.append((first, first + len(stripped)))
+        start = end
+    return found
+
+
+@cache
+def _new_line_of_thought() -> regex.Pattern[str]:
+    """A line end before a blank line, an item, a heading or a row, or after a heading."""
+    import regex
+
+    before = r"\r?\n(?=[ \t]*(?:\r?\n|[-*+•] |#{1,6} |\||\d{1,3}[.)] ))"
+    return regex.compile(before + r"|(?<=^#{1,6} [^\n]{0,200})\n", regex.MULTILINE)

@@ -26,4 +26,4 @@ class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The ranking's first page."""
         rest = enumerate(ranking.hits[self.top_k :], self.top_k + 1)
         dropped = tuple(Drop(hit, NAME, f"rank {rank}; top_k is {self.top_k}") for rank, hit in rest)
-        return Ranking(ranking.hits[: self.top_k], ranking.dropped + dropped)
+        return Ranking(ranking.hits[: self.top_k], ranking.dropped + dropped, ranking.warnings)

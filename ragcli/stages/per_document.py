@@ -39,4 +39,4 @@ class PerDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 kept.append(hit)
             else:
                 dropped.append(Drop(hit, NAME, f"hit {seen[document]} of {document}; limit {self.limit}"))
-        return Ranking(tuple(kept), ranking.dropped + tuple(dropped))
+        return Ranking(tuple(kept), ranking.dropped + tuple(dropped), ranking.warnings)

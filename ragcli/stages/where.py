@@ -254,7 +254,7 @@ class Where(msgspec.Struct, frozen=True):
         predicate = self.predicate()
         kept = tuple(hit for hit in ranking.hits if predicate.holds(hit))
         failed = tuple(Drop(hit, "where", predicate.why(hit)) for hit in ranking.hits if not predicate.holds(hit))
-        return Ranking(kept, ranking.dropped + failed)
+        return Ranking(kept, ranking.dropped + failed, ranking.warnings)
 
 
 FIELDS: Mapping[str, Callable[[Hit], Value]] = {

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcli.chunk import chunk, chunker
+from ragcli.chunk.annotate import headed
 from ragcli.models.embedder import open_embedder
 from ragcli.models.place import model_place
 from ragcli.models.windows import load_tokenizer
@@ -120,7 +121,7 @@ def embedded(name: str, texts: Sequence[str], precision: str = "int8") -> Matrix
 def inputs(chunks: Chunked) -> list[str]:
     """What of each chunk is embedded: a record has no file name."""
     pairs = zip(chunks.contexts, chunks.texts, strict=True)
-    return [vectors.input_of(context, "", text) for context, text in pairs]
+    return [headed(context, "", text) for context, text in pairs]
 
 
 def cosines(chunks: Chunked, precision: str = "int8", texts: Sequence[str] | None = None) -> Matrix:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -13,11 +12,7 @@ from hypothesis import strategies as st
 from ragcli.errors import OptionError
 from ragcli.stages.per_document import PerDocument
 from ragcli.types import Chunk, Hit, Ranking
-
-
-class Corpus:
-    def now(self) -> datetime:
-        return datetime(2026, 12, 1, tzinfo=UTC)
+from tests.stages.corpus import FakeCorpus
 
 
 def ranking(documents: str) -> Ranking:
@@ -34,7 +29,7 @@ def ranking(documents: str) -> Ranking:
 
 
 def test_the_best_of_each_document_stay_in_order() -> None:
-    after = PerDocument(2)("q", ranking("aababc"), Corpus())
+    after = PerDocument(2)("q", ranking("aababc"), FakeCorpus())
     assert [(hit.chunk.document_id, hit.chunk.index) for hit in after.hits] == [
         ("a", 0),
         ("a", 1),
@@ -50,11 +45,11 @@ def test_the_best_of_each_document_stay_in_order() -> None:
 @profile(max_examples=80, deadline=None)
 def test_what_comes_in_goes_out_once_or_is_dropped(documents: str, limit: int) -> None:
     before = ranking(documents)
-    after = PerDocument(limit)("q", before, Corpus())
+    after = PerDocument(limit)("q", before, FakeCorpus())
     assert sorted(h.chunk.index for h in (*after.hits, *(d.hit for d in after.dropped))) == list(range(len(documents)))
     kept = Counter(hit.chunk.document_id for hit in after.hits)
     assert kept == Counter({d: min(n, limit) for d, n in Counter(documents).items()})
-    assert PerDocument(limit)("q", after, Corpus()) == after
+    assert PerDocument(limit)("q", after, FakeCorpus()) == after
 
 
 @pytest.mark.spec("R1")

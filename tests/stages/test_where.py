@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ragcli.errors import ExpressionError
 from ragcli.stages.where import DocumentId, HasTag, MinScore, Predicate, Where, parse
 from ragcli.types import Chunk, Drop, Hit, Metadata, Ranking
+from tests.stages.corpus import FakeCorpus
 
 
 def hit(score: float = 0.5, document_id: str = "docs/a.md", metadata: Metadata | None = None, **more: Any) -> Hit:
@@ -247,13 +248,8 @@ def test_a_predicate_reads_as_the_expression_that_means_it(predicate: Predicate)
 # --- the stage
 
 
-class NoCorpus:
-    def now(self) -> datetime:
-        raise AssertionError("where needs no clock")
-
-
 def run(stage: Where, ranking: Ranking) -> Ranking:
-    return stage("query", ranking, NoCorpus())
+    return stage("query", ranking, FakeCorpus())
 
 
 @pytest.mark.spec("R10")

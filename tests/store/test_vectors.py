@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragcli.chunk.annotate import headed
 from ragcli.store.sqlite import documents, schema, vectors
 from ragcli.types import EmbedderCard
 from tests import indexes
@@ -63,7 +64,7 @@ def test_starting_over_lets_every_document_wait(db: sqlite3.Connection) -> None:
     ],
 )
 def test_a_chunk_is_embedded_with_its_header_but_for_the_file_name(context: str, name: str, expected: str) -> None:
-    assert vectors.input_of(context, name, "text") == expected
+    assert headed(context, name, "text") == expected
 
 
 def test_what_waits_is_the_chunk_as_it_is_embedded(db: sqlite3.Connection) -> None:

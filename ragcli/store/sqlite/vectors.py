@@ -74,6 +74,12 @@ def count(db: sqlite3.Connection) -> int:
     return _counter(db, "vector_count")
 
 
+def dimension(db: sqlite3.Connection) -> int:
+    """How many numbers a stored vector has; 0 = there is none."""
+    row = db.execute("SELECT length(vector) FROM vectors LIMIT 1").fetchone()
+    return row[0] // 2 if row else 0
+
+
 def total_chunks(db: sqlite3.Connection) -> int:
     """How many chunks there are."""
     return _counter(db, "chunk_count")
@@ -82,17 +88,6 @@ def total_chunks(db: sqlite3.Connection) -> int:
 def _counter(db: sqlite3.Connection, key: str) -> int:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return int(row[0]) if row else 0
-
-
-def input_of(context: str, name: str, text: str) -> str:
-    """A chunk as it is embedded: its header stands before it (spec I24), but for the file's name at the header's end.
-
-    So a file that is renamed embeds nothing anew (spec I34); the name can be found by its words.
-    """
-    last = " ".join(name.split())
-    if last and (context == last or context.endswith(f"\n{last}")):
-        context = context[: -len(last)].removesuffix("\n")
-    return f"{context}\n{text}" if context else text
 
 
 def digest(text: str) -> bytes:
