@@ -39,7 +39,7 @@ import msgspec
 
 from ragcli.errors import ConfigError, ExpressionError, OptionError, UsageError, did_you_mean, shortened
 from ragcli.filters import iso_date, parse_filter
-from ragcli.options import ARMS, Condition, EmbeddingSettings, Settings
+from ragcli.options import ARMS, HUB, ChatSettings, Condition, EmbeddingSettings, Settings
 
 if TYPE_CHECKING:
     import yaml
@@ -50,9 +50,17 @@ INDEX_FILE = "index.db"
 LARGEST_FILE = 1024 * 1024  # bytes; settings are small, and a found file is not trusted
 # variables of ours that are no settings
 PLAIN_VARIABLES = ("RAGCLI_CONFIG", "RAGCLI_DEBUG", "RAGCLI_INDEX", "RAGCLI_MODELS", "RAGCLI_OFFLINE")
-RUNS_CODE = ("chunking.strategy",)  # keys whose value may be package.module:Class
-REACHES_OUT = ("embedding.base_url", "embedding.api_key")  # keys that send texts or keys to a service
-PATHS = ("index.path", "models.folder")  # and models.embedder, where it is one
+RUNS_CODE = ("chunking.strategy", "rerank.reranker")  # keys whose value may be package.module:Class
+# keys that send texts or keys to a service
+REACHES_OUT = (
+    "embedding.base_url", "embedding.api_key", "rerank.base_url", "rerank.key_variable", "chat.base_url",
+    "chat.key_variable",
+)  # fmt: skip
+SENDS_TEXTS: Mapping[str, tuple[str, ...]] = {  # and values that do, with a key that the environment has anyway
+    "rerank.reranker": ("cohere", "jina", "vllm", "llm"),
+    "retrieval.compression": ("llm",),
+}
+PATHS = ("index.path", "models.folder")  # and models.embedder and rerank.model, where they are one
 OPENAI_URL = "https://api.openai.com/v1"
 
 _SECRET = re.compile(r"key$|token$|secret|password|credential", re.IGNORECASE)
@@ -62,6 +70,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _WORDS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")  # as variables are named; keys have lower case or dashes
 _RACY_NS = 2_000_000_000  # a file this young may change again within one tick of its file system's clock
 _NAME_FILE = "to accept it, name the file: --config"
 
@@ -395,7 +404,8 @@ def _given_in(file: _File, entries: Mapping[str, _Entry], home: Path | None) -> 
     given = {}
     for key, entry in entries.items():
         place = f"{file.name}:{entry.line}: "
-        value = _anchored(entry.value, file.path.parent, home) if _is_path(key, entry.value) else entry.value
+        is_path = _is_path(key, entry.value, entries)
+        value = _anchored(entry.value, file.path.parent, home) if is_path else entry.value
         if file.kind == "found":
             _check_trust(key, value, file, place)
         shown = _shown(entry.value) if entry.raw is None else repr(entry.raw)
@@ -412,13 +422,21 @@ def _anchored(value: object, folder: Path, home: Path | None) -> object:
     return str(folder / value)
 
 
-def _is_path(key: str, value: object) -> bool:
+def _is_path(key: str, value: object, entries: Mapping[str, _Entry]) -> bool:
+    if key == "rerank.model":
+        return isinstance(value, str) and _is_folder_of_reranker(value, entries)
     return key in PATHS or (key == "models.embedder" and isinstance(value, str) and names_folder(value))
 
 
-def names_folder(embedder: str) -> bool:
+def _is_folder_of_reranker(value: str, entries: Mapping[str, _Entry]) -> bool:
+    """Whether it is a path: services call models organisation/name, so a slash alone says so of "onnx" only."""
+    is_local = "rerank.reranker" in entries and entries["rerank.reranker"].value == "onnx"
+    return names_folder(value) and (is_local or value.startswith((".", "~", "/", os.sep)))
+
+
+def names_folder(model: str) -> bool:
     """Whether this value of `models.embedder` is a path, not a name: it has a slash, or starts with `.` or `~`."""
-    return ":" not in embedder and ("/" in embedder or os.sep in embedder or embedder.startswith((".", "~")))
+    return ":" not in model and ("/" in model or os.sep in model or model.startswith((".", "~")))
 
 
 def _check_trust(key: str, value: object, file: _File, place: str) -> None:
@@ -430,12 +448,22 @@ def _check_trust(key: str, value: object, file: _File, place: str) -> None:
         harm = f"{key} = {value} runs code"
     elif key in REACHES_OUT:
         harm = f"{key} sends texts to a service"
-    elif key == "models.embedder" and ":" in value:
+    elif value in SENDS_TEXTS.get(key, ()):
+        harm = f"{key} = {value} sends texts to a service"
+    elif _is_fetched(key, value):
         harm = f"{key} = {shortened(value)} reaches out"
-    elif key in (*PATHS, "models.embedder") and not _is_inside(file.path.parent / value, file.path.parent):
+    elif _may_be_path(key, value) and not _is_inside(file.path.parent / value, file.path.parent):
         harm = f"{key} leads out of the file's folder"
     if harm:
         raise ConfigError(f"{place}{harm}, and nobody named this file", f"{_NAME_FILE} {file.name}")
+
+
+def _is_fetched(key: str, value: str) -> bool:
+    return (key == "models.embedder" and ":" in value) or (key == "rerank.model" and value.startswith(HUB))
+
+
+def _may_be_path(key: str, value: str) -> bool:
+    return key in (*PATHS, "models.embedder") or (key == "rerank.model" and names_folder(value))
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
@@ -700,14 +728,43 @@ def openai_service(settings: EmbeddingSettings, *, environ: Mapping[str, str]) -
     Raises:
         UsageError: nothing names a service, and there is no key for OpenAI's.
     """
-    named = settings.base_url or environ.get("OPENAI_BASE_URL")
     key = (settings.api_key or environ.get("OPENAI_API_KEY") or "").strip()
+    return _openai_url("embedding", settings.base_url, key, environ), key or None
+
+
+def chat_service(settings: ChatSettings, *, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """As `openai_service`, of `chat.base_url` and the variable that `chat.key_variable` names, else OPENAI_API_KEY.
+
+    Raises:
+        UsageError: nothing names a service, and there is no key for OpenAI's; or the named variable is not set.
+    """
+    key = service_key("chat", settings.key_variable, "OPENAI_API_KEY", environ=environ)
+    return _openai_url("chat", settings.base_url, key, environ), key
+
+
+def _openai_url(section: str, base_url: str | None, key: str | None, environ: Mapping[str, str]) -> str:
+    named = base_url or environ.get("OPENAI_BASE_URL")
     if not named and not key:
         raise UsageError(
             f"no service is named, and {OPENAI_URL} wants a key",
-            "set OPENAI_API_KEY, or embedding.base_url (OPENAI_BASE_URL) to a service of your own",
+            f"set OPENAI_API_KEY, or {section}.base_url (OPENAI_BASE_URL) to a service of your own",
         )
-    return (named or OPENAI_URL).strip(), key or None
+    return (named or OPENAI_URL).strip()
+
+
+def service_key(section: str, named: str | None, default: str, *, environ: Mapping[str, str]) -> str | None:
+    """The key that a variable holds: `named`, which is SECTION.key_variable, else `default`. None: there is none.
+
+    Raises:
+        UsageError: the variable that is named is not set. It is quoted only where it can't be a key put there by
+            mistake.
+    """
+    key = environ.get(named or default, "").strip()
+    if named and not key:
+        variable = f"{section}.key_variable"
+        shown = f"{variable} = {shortened(named)}: this" if _VARIABLE.fullmatch(named) else f"{variable}: the named"
+        raise UsageError(f"{shown} environment variable is not set", "it names a variable; the key itself stands there")
+    return key or None
 
 
 def offline(environ: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from ragcli.chunk.measure import TokenizerSource
     from ragcli.models.place import ModelPlace
+    from tests.llama import Llama
 
 # as it was before `nobodys_settings`
 OWN_MODELS = {name: os.environ[name] for name in ("RAGCLI_MODELS", "RAGCLI_OFFLINE") if name in os.environ}
@@ -74,6 +75,21 @@ def tokenizer(pulled: Callable[[str], Path]) -> TokenizerSource:
 
     file = model("cl100k_base").files[0]
     return partial(tokens.load, pulled("cl100k_base") / file.name, file.sha256)
+
+
+@pytest.fixture(scope="session")
+def llama(pulled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
+    """A real server of chat completions; a test that needs it is skipped where it or its model is not here."""
+    from importlib.util import find_spec
+
+    from tests.llama import serving
+
+    if find_spec("xllamacpp") is None:
+        pytest.skip("needs xllamacpp, which is not installed")
+    name = "smollm2-135m"
+    (file,) = pulled(name).glob("*.gguf")
+    with serving(file, name, tmp_path_factory.mktemp("llama") / "log.txt") as server:
+        yield server
 
 
 def own_models() -> ModelPlace:

@@ -13,7 +13,7 @@ from ragcli.errors import ConfigError
 from ragcli.registry import Kind, names, resolve
 from ragcli.stages.where import Where
 
-KINDS: tuple[Kind, ...] = ("chunker", "reader", "stage")
+KINDS: tuple[Kind, ...] = ("chunker", "reader", "reranker", "stage")
 
 
 def test_a_name_is_the_class_in_the_file_of_that_name() -> None:
@@ -35,7 +35,7 @@ def test_names_are_sorted() -> None:
 def test_nothing_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, ragcli.registry; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    rooms = ("ragcli.chunk", "ragcli.read", "ragcli.stages")
+    rooms = ("ragcli.chunk", "ragcli.read", "ragcli.rerankers", "ragcli.stages")
     assert [module for module in out.split() if module.startswith(rooms)] == []
 
 

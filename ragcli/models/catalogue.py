@@ -265,6 +265,15 @@ MODELS = (
 )
 
 
+# Cross-encoders of the hub by a short name. No package index ships them, and no hash of theirs is known here: the hub's
+# own is taken (`snapshot`).
+RERANKERS = {
+    "ms-marco-minilm": "cross-encoder/ms-marco-MiniLM-L-6-v2",
+    "bge-reranker-base": "BAAI/bge-reranker-base",
+    "bge-reranker-large": "BAAI/bge-reranker-large",
+    "bge-reranker-v2-m3": "onnx-community/bge-reranker-v2-m3-ONNX",
+    "jina-reranker-v2": "jinaai/jina-reranker-v2-base-multilingual",
+}
 ALIASES = {"fast": "wordllama-256"}  # what a model is good for -> the model
 
 

@@ -9,7 +9,8 @@ HTTPS_PROXY, ALL_PROXY, NO_PROXY) and certificates are as httpx2 has them.
 
 Each part of an answer may take the time-out, and a request as a whole `WHOLE` times that, however steadily a server
 drips: then its connection is shut down from another thread, and it is sent again as after any time-out. An answer of
-more than `LARGEST` bytes, unpacked, is an error that is not tried again.
+more than `LARGEST` bytes, unpacked, is an error that is not tried again. Where time is short (`left`), time-outs and
+pauses are no longer than that.
 
 A secret (key, credentials or query of the URL) is in no message, repr or event: what a service says is cleaned of it
 before it is quoted. Knows nothing of what the answers mean.
@@ -29,6 +30,7 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
+from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -149,12 +151,14 @@ class HttpClient:
         *,
         clock: Clock = Clock(),  # noqa: B008 - frozen
         listen: Listener = ignore_event,
+        left: Callable[[], float] = lambda: inf,
     ) -> None:
-        """Raises: UsageError: the base URL or the key can't be used."""
+        """`left`: the seconds that are left for all requests. Raises: UsageError: base URL or key can't be used."""
         self._service = service
         self._limits = limits
         self._clock = clock
         self._listen = listen
+        self._left = left
         self._pace = Pace(limits.requests_per_minute, clock)
         self._closed = threading.Event()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -193,10 +197,9 @@ class HttpClient:
     def _client(self) -> httpx2.Client:
         import httpx2
 
-        timeout = httpx2.Timeout(self._limits.timeout, connect=min(self._limits.timeout, LONGEST_CONNECT))
         verify = _verification(self._url.scheme)
         try:
-            client = httpx2.Client(timeout=timeout, headers={"User-Agent": "ragcli"}, verify=verify)
+            client = httpx2.Client(headers={"User-Agent": "ragcli"}, verify=verify)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:  # SOCKS without socksio, or no URL
             hint = "see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             raise UsageError(f"{self._service.name}: the proxy can't be used ({type(error).__name__})", hint) from None
@@ -216,33 +219,37 @@ class HttpClient:
         return self._decoded(f"{method} {_shown(url)}", failure)
 
     def _try(self, method: str, url: str, content: bytes) -> bytes | _Failure:
-        self._wait(self._pace.turn())
-        seconds = WHOLE * self._limits.timeout
+        self._wait(min(self._pace.turn(), self._left()))
+        left = self._left()
+        if left <= 0:
+            return _Failure(reason="no time is left for it", passing=False)
+        timeout, seconds = min(self._limits.timeout, left), min(WHOLE * self._limits.timeout, left)
         rang = threading.Event()
         alarm = threading.Timer(seconds, self._shut_down, [rang])
         alarm.daemon = True
         alarm.start()
         try:
-            found = self._answer(method, url, content)
+            found = self._answer(method, url, content, timeout)
         finally:
             alarm.cancel()
         if rang.is_set():  # whatever came: an answer of no stated length looks whole where it was cut
             return _Failure(reason=f"no whole answer within {seconds:g} s", passing=True)
         return found
 
-    def _answer(self, method: str, url: str, content: bytes) -> bytes | _Failure:
+    def _answer(self, method: str, url: str, content: bytes, timeout: float) -> bytes | _Failure:
         import httpx2
 
+        wait = httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT))
         try:
             sent = self._client.stream(
-                method, url, content=content, headers=self._headers, extensions={"trace": self._trace}
+                method, url, content=content, headers=self._headers, timeout=wait, extensions={"trace": self._trace}
             )
             with sent as response:
                 body = _read(response)
         except httpx2.ConnectTimeout:
             return _Failure(reason="no connection in time", passing=True)
         except httpx2.TimeoutException:
-            return _Failure(reason=f"no answer within {self._limits.timeout:g} s", passing=True)
+            return _Failure(reason=f"no answer within {timeout:g} s", passing=True)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             return self._unreachable(error)
         if body is None:
@@ -290,7 +297,8 @@ class HttpClient:
         if not failure.passing or tries > self._limits.retries or (failure.asked or 0.0) > LONGEST_WAIT:
             return None
         longest = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 30), LONGEST_PAUSE)
-        return failure.asked or longest / 2 + self._clock.random() * longest / 2
+        pause = failure.asked or longest / 2 + self._clock.random() * longest / 2
+        return pause if pause < self._left() else None
 
     def _tell(self, failure: _Failure, pause: float, tries: int) -> None:
         detail = f"{failure.reason}; again in {pause:.1f} s (retry {tries} of {self._limits.retries})"

@@ -252,3 +252,22 @@ def test_the_listing_as_json_is_the_catalogue(shell: Shell, tmp_path: Path, monk
     names = [entry["name"] for entry in json.loads(shell("models", "list", "--json").out)["models"]]
     assert names == list(catalogue.names())
     assert pull.NOTES.startswith(".")
+
+
+@pytest.mark.spec("M8")
+def test_a_reranker_is_a_model_of_the_hub(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shell = Shell(capsys)
+    monkeypatch.setenv("RAGCLI_MODELS", str(tmp_path))
+    monkeypatch.setenv("RAGCLI_OFFLINE", "1")
+    for name, repository in catalogue.RERANKERS.items():
+        refused = shell("models", "pull", name)
+        assert refused.code == 1
+        assert f"model hub:{repository} is not in" in refused.err
+    here = tmp_path / "hub" / "cross-encoder--ms-marco-MiniLM-L-6-v2"
+    here.mkdir(parents=True)
+    (here / ".revision").write_text("0" * 40)
+    found = shell("models", "pull", "ms-marco-minilm")
+    assert found.code == 0
+    assert str(here) in found.err
