@@ -21,25 +21,28 @@ from tests import indexes
 SCRIPT = """
 import sys
 from contextlib import closing
-from ragcli.ingest import commit, ingest_paths, prepare, run, workers
-from ragcli.options import IngestSettings, ModelsSettings, Settings
+from ragcli.ingest import commit, ingest_paths, parents, prepare, run, workers
+from ragcli.options import IngestSettings, ModelsSettings, ParentsSettings, Settings
 from ragcli.store.sqlite import schema
 from ragcli.types import IngestOptions
 from ragcli.read import load
 
 index, corpus, workers, prune = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "prune"
 commit.GROUP_SECONDS = commit.GROUP_SHARE = run.VECTOR_SECONDS = 0.0
-run.WINDOW = 16
+run.WINDOW, parents.DOCUMENTS = 16, 20
 run.BATCH_COST, run.FILE_COST, run.ONE_RUN, run.MAINTAIN_EVERY, load.RUN = 12_000, 256, 20_000, 3, 8_000
 
 def count(event):
-    if event.stage not in ("saved", "embedding"):
+    if event.stage not in ("saved", "embedding", "parents"):
         return
     with closing(schema.open_reader(index)) as db:
         print(db.execute("SELECT count(*) FROM documents").fetchone()[0], flush=True)
 
 print("begin", flush=True)
-settings = Settings(ingest=IngestSettings(workers=workers), models=ModelsSettings(embedder=sys.argv[5]))
+settings = Settings(
+    ingest=IngestSettings(workers=workers), models=ModelsSettings(embedder=sys.argv[5]),
+    parents=ParentsSettings(enabled=sys.argv[6] == "parents", size=400, overlap=50),
+)
 ingest_paths([corpus], settings, index, IngestOptions(prune=prune), listen=count)
 print("end", flush=True)
 """
@@ -95,20 +98,26 @@ def _words(chance: random.Random, number: int) -> str:
 
 
 def start(
-    index: Path, corpus: Path, *, workers: int = 1, prune: bool = True, embedder: str = "none"
+    index: Path,
+    corpus: Path,
+    *,
+    workers: int = 1,
+    prune: bool = True,
+    embedder: str = "none",
+    parents: bool = False,
 ) -> subprocess.Popen[str]:
-    """The ingest, begun. `embedder`: a folder with a model, or none."""
-    how = [str(workers), "prune" if prune else "keep", embedder]
+    """The ingest, begun. `embedder`: a folder with a model, or none. `parents`: of 400 characters, overlap 50."""
+    how = [str(workers), "prune" if prune else "keep", embedder, "parents" if parents else "none"]
     arguments = [sys.executable, "-c", SCRIPT, str(index), str(corpus), *how]
     root = Path(__file__).resolve().parents[1]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
 
 
 def kill_at(
-    index: Path, corpus: Path, chance: random.Random, *, workers: int = 1, embedder: str = "none"
+    index: Path, corpus: Path, chance: random.Random, *, workers: int = 1, embedder: str = "none", parents: bool = False
 ) -> tuple[int, bool, list[int]]:
     """Run an ingest and kill it at some moment. Gives (documents reported, whether it had ended, its workers)."""
-    process = start(index, corpus, workers=workers, embedder=embedder)
+    process = start(index, corpus, workers=workers, embedder=embedder, parents=parents)
     assert process.stdout
     assert process.stderr
     commits = chance.randrange(0, 14 if embedder == "none" else 60)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragcli.ingest import ingest_paths
 from ragcli.options import Bm25Settings, ModelsSettings, Settings
-from ragcli.store.sqlite import documents, schema, tags
+from ragcli.store.sqlite import documents, parents, schema, tags
 from ragcli.store.sqlite.check import check
 from ragcli.store.sqlite.store import SqliteStore
 from ragcli.types import IngestOptions, IngestReport
@@ -66,6 +66,24 @@ def content(index: Path) -> dict[str, tuple[Any, ...]]:
             assert len(chunks) == count
             found[name] = (title, tags.decode(metadata), documents.text_of(db, number), list(chunks.values()))
     return found
+
+
+def parents_of(index: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Per document, its parents' rows: start, end, index, lines, pages, heading, level, breadcrumb."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    with closing(schema.open_reader(index)) as db:
+        for number, name in db.execute("SELECT id, document_id FROM documents").fetchall():
+            found[name] = parents.of_document(db, number)
+    return found
+
+
+def made_version_2(index: Path) -> None:
+    """Take away what version 3 brought."""
+    with closing(sqlite3.connect(index)) as db:
+        db.executescript(
+            "DROP TABLE parents; DROP TABLE unparented; DROP TABLE outlines;"
+            "DELETE FROM meta WHERE key IN ('parents', 'outlines_from'); PRAGMA user_version = 2;"
+        )
 
 
 def search(index: Path, words: str, k: int = 20) -> list[tuple[str, int, float]]:

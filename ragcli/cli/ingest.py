@@ -15,13 +15,13 @@ from ragcli.cli import inert, streams
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin, given
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
-from ragcli.options import ChunkingSettings, IngestSettings, ModelsSettings
+from ragcli.options import ChunkingSettings, IngestSettings, ModelsSettings, ParentsSettings
 from ragcli.types import IngestOptions, IngestReport, Problem
 
 READING, DOCUMENTS, CHUNKS = "What is read", "Documents", "Chunking"
 VECTORS, OUTPUT = "Vectors", "Output"
 FAILED, PARTLY_DONE = 1, 4
-CHUNKING, INGEST, MODELS = ChunkingSettings(), IngestSettings(), ModelsSettings()
+CHUNKING, INGEST, MODELS, PARENTS = ChunkingSettings(), IngestSettings(), ModelsSettings(), ParentsSettings()
 EXAMPLES = """
 Examples:
   ragcli ingest docs/ notes.md       folders, files, globs
@@ -34,6 +34,7 @@ Examples:
   ragcli ingest --delete docs/old.md
   ragcli ingest docs/ --no-embed     keywords only: no model is needed
   ragcli ingest --re-embed --embedder fast
+  ragcli ingest --parents            cut parents of all that is stored
 """
 
 
@@ -145,6 +146,16 @@ def command(
             rich_help_panel=CHUNKS,
         ),
     ] = None,
+    parents: Annotated[
+        bool | None,
+        typer.Option(
+            "--parents/--no-parents",
+            help=f"Keep parents: larger chunks ({PARENTS.size} characters) that queries show around what they find. "
+            "Of stored documents they are cut from the stored text; --no-parents removes them.",
+            show_default="as the index has it",
+            rich_help_panel=CHUNKS,
+        ),
+    ] = None,
     embedder: Annotated[
         str | None,
         typer.Option(
@@ -206,7 +217,7 @@ def command(
     (-v lists them). A file that can't be read never ends the run: it is named, and the exit code is 4,
     or 1 when nothing else was there to take in.
     """
-    if not paths and not delete and not reset and not re_embed:
+    if not (paths or delete or reset or re_embed or parents is not None):
         raise UsageError("no path: nothing to read", "name files or folders, for example: ragcli ingest .")
     if no_embed and embedder not in {None, "none"}:
         raise UsageError(f"--no-embed and --embedder {embedder}", "choose one")
@@ -220,6 +231,7 @@ def command(
         "chunking.strategy": chunk_strategy,
         "chunking.size": chunk_size,
         "chunking.overlap": chunk_overlap,
+        "parents.enabled": parents,
     }
     common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
     options = IngestOptions(
@@ -345,8 +357,11 @@ def _summary(report: IngestReport, *, dry_run: bool) -> str:
     parts = [changes, *_counted("skipped", report.skipped), *_counted("failed", report.failed)]
     if dry_run:
         waiting = [f"{report.unembedded:,} stored chunks to embed"] if report.unembedded else []
+        if report.unparented:
+            waiting.append(f"parents of {counted(report.unparented, 'stored document')} to cut")
         return "; ".join(["dry run, nothing written: files " + parts[0], *parts[1:], *waiting])
-    parts.append(f"{counted(report.chunks, 'chunk')}{_vectors(report)} in {report.seconds:.1f} s")
+    made = f"{counted(report.chunks, 'chunk')}{_vectors(report)}{_parents(report)}"
+    parts.append(f"{made} in {report.seconds:.1f} s")
     return f"{'; '.join(parts)} -> {report.index}"
 
 
@@ -354,6 +369,12 @@ def _vectors(report: IngestReport) -> str:
     """`, 12 embedded, 3 reused, 4 without a vector`: what there is of these."""
     facts = (("embedded", report.embedded), ("reused", report.reused), ("without a vector", report.unembedded))
     return "".join(f", {count:,} {what}" for what, count in facts if count)
+
+
+def _parents(report: IngestReport) -> str:
+    """`, 12 parents, 20 parents removed`: what there is of these."""
+    facts = ((report.parents, ""), (report.parents_removed, " removed"))
+    return "".join(f", {counted(count, 'parent')}{what}" for count, what in facts if count)
 
 
 def _counted(word: str, problems: tuple[Problem, ...]) -> list[str]:

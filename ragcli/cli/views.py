@@ -32,6 +32,7 @@ def stats(view: Stats) -> str:
         "terms": f"{view.terms:,} different, {view.total_terms:,} in all, {view.average_length:.1f} a chunk",
         "postings": f"{view.postings:,} in {counted(view.segments, 'segment')}",
         "vectors": _vectors(view),
+        "parents": _parents(view),
         "size": f"{_bytes(view.bytes)} ({_bytes(view.free)} free)",
         "schema": f"version {view.schema}, generation {view.generation}",
         "roots": ", ".join(view.roots),
@@ -48,6 +49,14 @@ def _vectors(view: Stats) -> str:
     facts = [f"{card.dimension} dimensions", card.precision]
     made = f"{inert.line(card.name)} ({', '.join(fact for fact in facts if fact)})"
     return f"{view.vectors:,} of {counted(view.chunks, 'chunk')}, by {made}"
+
+
+def _parents(view: Stats) -> str:
+    """How many there are, and of how many documents there are none yet; "" of an index that keeps none."""
+    if "parents" not in view.settings:
+        return ""
+    waiting = f", {counted(view.unparented, 'document')} without: ingest cuts them" if view.unparented else ""
+    return f"{view.parents:,}{waiting}"
 
 
 def documents(lines: Sequence[DocumentLine]) -> str:
@@ -100,6 +109,7 @@ def chunk(view: ChunkView) -> str:
         "page": _page(one),
         "heading": one.heading_breadcrumb or one.heading,
         "context": one.context,
+        "parent": _parent(view.parent),
         "stale": view.stale or "",
         "previous": view.previous or "",
         "next": view.next or "",
@@ -218,6 +228,11 @@ def _chunk_line(one: Chunk) -> str:
 
 def _lines(one: Chunk) -> str:
     return f"{one.start_line}-{one.end_line}" if one.end_line > one.start_line else f"{one.start_line}"
+
+
+def _parent(one: Chunk | None) -> str:
+    """Which of the document's parents, where it stands; "" where there is none."""
+    return f"{one.index}: lines {_lines(one)}, characters {one.start}-{one.end}" if one else ""
 
 
 def _reference(one: Chunk) -> str:

@@ -38,6 +38,7 @@ class Tally:
     def __init__(self) -> None:
         self.added = self.changed = self.unchanged = self.removed = self.chunks = self.bytes = 0
         self.embedded = self.reused = 0
+        self.parents = 0
         self.skipped: list[Problem] = []
         self.failed: list[Problem] = []
         self.warnings: list[str] = []
@@ -195,6 +196,7 @@ class Committer:
         number = write.batch.add(document, source=row, document_id=document_id, first_chunk=first)
         write.ids.note(row, document.raw, Existing(number, document.hash, document.first_line, document_id))
         self.tally.chunks += len(document.chunks)
+        self.tally.parents += len(document.parents or ())
         if old is None:
             self.tally.added += 1
             return None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragcli.errors import ReadError
-from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings
-from ragcli.store.sqlite import documents, tags
+from ragcli.options import AnalyzerSettings, Bm25Settings, ChunkingSettings, ParentsSettings
+from ragcli.store.sqlite import documents, outlines, parents, tags
 from ragcli.store.sqlite.documents import ChunkRow, Existing, NewDocument
 from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.postings import Inverter, Segment
@@ -43,6 +43,7 @@ class Preparation(msgspec.Struct, frozen=True, kw_only=True):
     max_file_bytes: int
     rules: Mapping[str, Mapping[str, Any]]  # glob on the document id -> metadata
     tokenizer: str | None = None  # the data file, where tokens are counted
+    parents: ParentsSettings | None = None  # None: none are cut
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,11 +88,11 @@ class Tools:
     """Chunker, analyzer and a look into the index: made once a process."""
 
     def __init__(self, preparation: Preparation) -> None:
-        from ragcli.chunk import chunk, chunker
+        from ragcli.chunk import chunk, chunker, parents
         from ragcli.text import Analyzer
 
         self.preparation = preparation
-        self.chunk = chunk
+        self.chunk, self.parents = chunk, parents
         self.chunker = chunker(preparation.chunking, _tokenizer_source(preparation))
         self.terms = Analyzer(preparation.analyzer).terms
         self.rules = compiled_rules(preparation.rules)
@@ -219,7 +220,14 @@ class _Draft:
             document.id, document.title, document.name, document.format, metadata, rows,
             document.created_at, document.updated_at, digest, document.first_line, document.text,
             [_row(one, length, document) for one, length in zip(chunks, lengths, strict=True)],
+            outlines.encoded(document), self._parents(document),
         )  # fmt: skip
+
+    def _parents(self, document: Document) -> list[parents.Row] | None:
+        settings = self.tools.preparation.parents
+        if settings is None:
+            return None
+        return [parents.row_of(one, document.first_line) for one in self.tools.parents(document, settings)]
 
     def _terms(self, chunks: Sequence[Chunk]) -> Iterator[list[str]]:
         """Of each chunk: its header's terms, then its own. Neighbours often share the header."""

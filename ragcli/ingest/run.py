@@ -31,14 +31,15 @@ from ragcli.errors import (
     UsageError,
     did_you_mean,
 )
+from ragcli.ingest import parents as back_fill
 from ragcli.ingest.commit import Committer, Open
 from ragcli.ingest.embed import WINDOW, Encoding
 from ragcli.ingest.plan import SKIPS, Comparison, Item, rules_digest
 from ragcli.ingest.prepare import Job, Preparation, Prepared, Tools, failure_of, located
 from ragcli.ingest.workers import Jobs, prepared
 from ragcli.models import guard
-from ragcli.options import Settings
-from ragcli.store.sqlite import documents, lock, merging, schema, vectors
+from ragcli.options import ParentsSettings, Settings
+from ragcli.store.sqlite import documents, lock, merging, parents, schema, vectors
 from ragcli.store.sqlite.documents import STDIN
 from ragcli.types import (
     Embedder,
@@ -179,6 +180,7 @@ class _Call(msgspec.Struct, frozen=True):
             max_file_bytes=settings.ingest.max_file_bytes,
             rules=settings.ingest.tags,
             tokenizer=str(self.tokenizer()) if self.tokenizer and counts_tokens else None,
+            parents=settings.parents if settings.parents.enabled else None,
         )
 
     def compared(self, db: schema.Connection | None, report: Callable[[Problem], None]) -> Comparison:
@@ -280,8 +282,17 @@ def _planned(call: _Call, sources: Iterator[Source], db: schema.Connection | Non
         added=states.count("new"), changed=states.count("changed"), unchanged=states.count("unchanged"),
         removed=states.count("removed"), plan=tuple(plan), skipped=tuple(skipped),
         failed=tuple(failed), warnings=() if call.options.prune else tuple(_of_gone(len(gone))),
-        unembedded=_to_embed(call, db) if db else 0,
+        unembedded=_to_embed(call, db) if db else 0, unparented=_to_cut(call, db) if db else 0,
     )  # fmt: skip
+
+
+def _to_cut(call: _Call, db: schema.Connection) -> int:
+    """How many stored documents would get parents."""
+    own = parents.kept(db)
+    wanted = back_fill.adopted(own, call.settings.parents, call.explicit)
+    if wanted is None:
+        return 0
+    return parents.missing(db) if wanted == own else documents.total(db, blank=False)
 
 
 def _to_embed(call: _Call, db: schema.Connection) -> int:
@@ -351,6 +362,7 @@ def _write(call: _Call, sources: Iterator[Source], early: Embedder | None) -> In
             run.read(sources)
             run.remove_gone()
             run.recall()
+            run.cut_parents()
             run.maintain()
             run.embed()
         run.tidy()
@@ -426,9 +438,10 @@ class _Run:
         from ragcli.text import Analyzer
 
         self.db = db
-        self.settings = settings
         self.call = call
         self.changes = db.total_changes
+        kept, self.parents_removed = back_fill.adopt(db, call.settings.parents, call.explicit)
+        self.settings = settings = msgspec.structs.replace(settings, parents=kept or ParentsSettings())
         rows = _numbers(db, call.options.delete)
         terms = Analyzer(settings.analyzer).terms
         rules = rules_digest(call.settings.ingest.tags)
@@ -603,6 +616,11 @@ class _Run:
         """Tell again what an earlier run could not read of sources that this one did not touch."""
         self.committer.tally.failed += self.comparison.still_incomplete(documents.incomplete(self.db))
 
+    def cut_parents(self) -> None:
+        """Of the documents that were there before; those that came in now have theirs."""
+        if self.settings.parents.enabled:
+            self.committer.tally.parents += back_fill.cut(self.db, self.settings.parents, self.call.listen)
+
     def maintain(self) -> None:
         """Join posting lists, if anything changed."""
         if self.db.total_changes != self.changes:
@@ -632,7 +650,8 @@ class _Run:
         return IngestReport(
             added=tally.added, changed=tally.changed, unchanged=tally.unchanged + self._untouched(),
             removed=tally.removed, chunks=tally.chunks, embedded=tally.embedded, reused=tally.reused,
-            unembedded=self._unembedded(), bytes=tally.bytes, skipped=tuple(tally.skipped),
+            unembedded=self._unembedded(), parents=tally.parents, parents_removed=self.parents_removed,
+            bytes=tally.bytes, skipped=tuple(tally.skipped),
             failed=tuple(tally.failed), warnings=tuple(tally.warnings),
         )  # fmt: skip
 

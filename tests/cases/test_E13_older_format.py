@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from ragcli.store.sqlite import schema
 from tests import indexes
 from tests.commands import Shell
 from tests.services import EmbeddingService
 
 
 def made_old(index: Path) -> None:
-    """Take away what version 2 brought."""
+    """Take away what versions 2 and 3 brought."""
     with closing(sqlite3.connect(index)) as db:
         db.executescript(
             "DROP TABLE vectors; DROP TABLE spare_vectors; DROP TABLE unembedded;"
-            "DELETE FROM meta WHERE key LIKE 'vector%' OR key = 'embedder'; PRAGMA user_version = 1;"
+            "DROP TABLE parents; DROP TABLE unparented; DROP TABLE outlines;"
+            "DELETE FROM meta WHERE key LIKE 'vector%' OR key IN ('embedder', 'outlines_from');"
+            "PRAGMA user_version = 1;"
         )
 
 
@@ -32,7 +35,7 @@ def test_it_is_refused_migrated_by_ingest_and_gets_vectors_when_asked(
 
     refused = shell("query", "oak")
     assert refused.code == 3
-    assert "was made by an older ragcli (format 1; this one reads 2)" in refused.err
+    assert f"was made by an older ragcli (format 1; this one reads {schema.VERSION})" in refused.err
     assert "ragcli ingest" in refused.err
 
     assert shell("ingest", "docs", "--no-embed", "--json").json()["unchanged"] == 2

@@ -10,7 +10,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from ragcli.store.sqlite import postings_check, tags, vectors
+from ragcli.chunk.annotate import headed
+from ragcli.store.sqlite import parents, postings_check, tags, vectors
 from ragcli.store.sqlite.documents import BLOCK, BLOCKS, Terms, context_of, text_of
 from ragcli.store.sqlite.schema import stored_settings
 
@@ -47,6 +48,23 @@ COUNTED_VECTORS = (
         "(SELECT json_extract(value, '$.dimension') FROM meta WHERE key = 'embedder')",
     ),
 )
+COUNTED_PARENTS = (
+    ("parents of no document", "SELECT count(*) FROM parents WHERE document NOT IN (SELECT id FROM documents)"),
+    ("outlines of no document", "SELECT count(*) FROM outlines WHERE document NOT IN (SELECT id FROM documents)"),
+    (
+        "documents that wait for parents and are not there",
+        "SELECT count(*) FROM unparented WHERE document NOT IN (SELECT id FROM documents)",
+    ),
+    (
+        "documents that wait for parents and have some",
+        "SELECT count(*) FROM unparented WHERE document IN (SELECT document FROM parents)",
+    ),
+    (
+        "parents, or documents that wait for them, in an index that keeps none",
+        "SELECT (SELECT count(*) FROM parents) + (SELECT count(*) FROM unparented) "
+        "WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'parents')",
+    ),
+)
 COUNTERS = (
     ("chunk_count", "SELECT count(*) FROM chunks"),
     ("chunk_count", "SELECT ifnull(sum(chunk_count), 0) FROM documents"),
@@ -73,8 +91,8 @@ def check(db: sqlite3.Connection) -> list[str]:
 
 
 def _counted(db: sqlite3.Connection) -> Iterator[str]:
-    for what, query in (*COUNTED, *COUNTED_VECTORS):
-        (number,) = db.execute(query).fetchone()
+    for what, query in (*COUNTED, *COUNTED_VECTORS, *COUNTED_PARENTS):
+        (number,) = db.execute(query).fetchone() or (0,)
         if number:
             yield f"{number} {what}"
     for key, query in COUNTERS:
@@ -105,7 +123,10 @@ def _documents(db: sqlite3.Connection) -> Iterator[str]:
         number, document_id, title, metadata, name, *shape = row
         text = text_of(db, number)
         rows = _rows(db, number, *shape[1:])
-        faults = (*_text(db, number, text, shape[0]), *_number(rows, *shape[1:]), *_chunks(rows, title, text, terms))
+        faults = (
+            *_text(db, number, text, shape[0]), *_number(rows, *shape[1:]), *_chunks(rows, title, text, terms),
+            *_parents(db, number, rows, text),
+        )  # fmt: skip
         yield from (f"{document_id}: {fault}" for fault in (*faults, *_hashes(db, rows, title, name, text)))
         if _tags_of(db, metadata, number) != len(tags.rows(tags.decode(metadata))):
             yield f"{document_id}: its metadata can't be found by filters"
@@ -150,7 +171,7 @@ def _hashes(db: sqlite3.Connection, rows: list[tuple[Any, ...]], title: str, nam
     span = (rows[0][0], rows[-1][0])
     hashes = dict(db.execute("SELECT chunk, hash FROM vectors WHERE chunk BETWEEN ? AND ?", span))
     for chunk, index, start, end, context, _ in rows:
-        wanted = vectors.digest(vectors.input_of(context_of(title, context), name, text[start:end]))
+        wanted = vectors.digest(headed(context_of(title, context), name, text[start:end]))
         if hashes.get(chunk, wanted) != wanted:
             yield f"the vector of chunk {index} is of another text"
 
@@ -168,3 +189,25 @@ def _chunks(rows: list[tuple[Any, ...]], title: str, text: str, terms: Terms) ->
         covered = max(covered, end)
     if text[covered:].strip():
         yield "the end of its text is in no chunk"
+
+
+def _parents(db: sqlite3.Connection, number: int, chunks: list[tuple[Any, ...]], text: str) -> Iterator[str]:
+    """Unless the document waits for them: its parents are numbered on, lie in the text, leave out only space."""
+    waits = db.execute("SELECT 1 FROM unparented WHERE document = ?", (number,)).fetchone()
+    if waits or parents.kept(db) is None:
+        return
+    covered = 0
+    rows = parents.of_document(db, number)
+    for place, (start, end, index, *_) in enumerate(rows):
+        if index != place:
+            yield f"parent {place} is missing"
+            return
+        if not 0 <= start < end <= len(text) or end <= covered:
+            yield f"parent {index} is no span of its text, or out of order"
+        if text[covered:start].strip():
+            yield f"text before parent {index} is in no parent"
+        covered = max(covered, end)
+    if text[covered:].strip():
+        yield "the end of its text is in no parent"
+    found = parents.of_chunks(db, [row[0] for row in chunks])
+    yield from (f"chunk {row[1]} has no parent" for row in chunks if row[0] not in found)

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ragcli.store.sqlite import tags
+from ragcli.store.sqlite import outlines, parents, tags
+from ragcli.store.sqlite.parents import Row as ParentRow
 from ragcli.store.sqlite.schema import base_folder, transaction
-from ragcli.store.sqlite.vectors import Pending, VectorWriter, digest, input_of
-from ragcli.types import Chunk, DocumentLine, MetadataValue, Problem, Source
+from ragcli.store.sqlite.vectors import Pending, VectorWriter, digest
+from ragcli.types import Chunk, Document, DocumentLine, MetadataValue, Problem, Source
 
 if TYPE_CHECKING:
     from ragcli.store.sqlite.postings import Segment
@@ -54,6 +55,8 @@ class NewDocument(msgspec.Struct, frozen=True):
     first_line: int
     text: str
     chunks: list[ChunkRow]
+    outline: str | None = None  # as `outlines` stores it
+    parents: list[ParentRow] | None = None  # None: not cut
 
 
 class Existing(msgspec.Struct, frozen=True):
@@ -227,9 +230,9 @@ def of_source(db: sqlite3.Connection, source: int, *, below: int = 2**62) -> lis
     return [row[0] for row in db.execute("SELECT id FROM documents WHERE source = ? AND id < ?", (source, below))]
 
 
-def total(db: sqlite3.Connection) -> int:
-    """How many documents there are."""
-    return int(db.execute("SELECT count(*) FROM documents").fetchone()[0])
+def total(db: sqlite3.Connection, *, blank: bool = True) -> int:
+    """How many documents there are, those that are `blank` counted or not."""
+    return int(db.execute("SELECT count(*) FROM documents WHERE chunk_count > 0 OR ?", (blank,)).fetchone()[0])
 
 
 def totals(db: sqlite3.Connection) -> dict[int, int]:
@@ -289,6 +292,10 @@ class Batch:
         self._tags: list[tuple[object, ...]] = []
         self._refused: list[tuple[int, NewDocument]] = []
         self._unembedded: list[int] = []
+        self._outlines: list[tuple[int, str]] = []
+        self._parents: list[tuple[int, *ParentRow]] = []
+        self._unparented: list[int] = []
+        self.keeps_parents = parents.kept(db) is not None
         self.vectors = VectorWriter(db)
         self._segments: list[tuple[int, Segment]] = []
 
@@ -327,9 +334,19 @@ class Batch:
             self._tags += [(*row, number) for row in document.tags]
         if document.chunks and self.vectors.expects:
             self._unembedded.append(number)
+        if document.outline:
+            self._outlines.append((number, document.outline))
+        if self.keeps_parents:
+            self._add_parents(number, document)
         self.counts["chunk_count"] += len(document.chunks)
         self.counts["term_count"] += sum([row[LENGTH] for row in document.chunks])
         return number
+
+    def _add_parents(self, number: int, document: NewDocument) -> None:
+        if document.parents is not None:
+            self._parents += [(number, *row) for row in document.parents]
+        elif document.chunks:
+            self._unparented.append(number)
 
     def refuse(self, document: NewDocument, first_chunk: int) -> None:
         """The segment holds this document's chunks, but it is not to go in: take its postings out again."""
@@ -343,7 +360,13 @@ class Batch:
         many(f"INSERT INTO chunks VALUES ({','.join('?' * 14)})", self._chunks)  # noqa: S608
         many("INSERT INTO metadata VALUES (?, ?, ?, ?)", self._tags)
         self.vectors.await_(self._unembedded)
-        for queue in (self._documents, self._blocks, self._chunks, self._tags, self._unembedded):
+        outlines.put(self.db, self._outlines)
+        parents.put(self.db, self._parents)
+        parents.await_(self.db, self._unparented)
+        for queue in (
+            self._documents, self._blocks, self._chunks, self._tags, self._unembedded, self._outlines, self._parents,
+            self._unparented,
+        ):  # fmt: skip
             queue.clear()
         self._segments += segments
 
@@ -379,7 +402,7 @@ class Batch:
             postings.delete(self.db, gone)
 
     def delete(self, documents: Sequence[int]) -> None:
-        """Delete documents with all that belongs to them: text, chunks, metadata, postings."""
+        """Delete documents with all that belongs to them: text, chunks, parents, metadata, postings."""
         self._take_out(pair for number in documents for pair in self._stored_terms(number))
         for number in documents:
             self._delete_rows(number)
@@ -409,6 +432,8 @@ class Batch:
         statement = "DELETE FROM metadata WHERE key = ? AND kind = ? AND value = ? AND document = ?"
         self.db.executemany(statement, rows)
         self.vectors.retire(number, *span)
+        parents.delete(self.db, number)
+        outlines.delete(self.db, number)
         execute("DELETE FROM chunks WHERE id BETWEEN ? AND ?", span)
         execute("DELETE FROM text_blocks WHERE id BETWEEN ? AND ?", (number * BLOCKS, number * BLOCKS + BLOCKS - 1))
         execute("DELETE FROM documents WHERE id = ?", (number,))
@@ -456,10 +481,7 @@ def chunks(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Chunk]:
     for id_, number, index, start, end, line, end_line, page, page_end, heading, level, crumb, context, *own in rows:
         document_id, title, metadata, first_line, location = own
         if number not in documents:
-            documents[number] = {
-                "document_id": document_id, "title": title, "metadata": tags.decode(metadata),
-                "path": path_of(base, location, document_id),
-            }  # fmt: skip
+            documents[number] = _own_to_all(base, document_id, title, metadata, location)
         found[id_] = Chunk(
             index=index, start=start, end=end, text=span_of(db, number, start, end),
             start_line=first_line + line, end_line=first_line + end_line, page=page, page_end=page_end,
@@ -469,12 +491,50 @@ def chunks(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Chunk]:
     return found
 
 
+def _own_to_all(base: str, document_id: str, title: str, metadata: str | None, location: str) -> dict[str, object]:
+    """What all chunks of a document have of it."""
+    return {
+        "document_id": document_id, "title": title, "metadata": tags.decode(metadata),
+        "path": path_of(base, location, document_id),
+    }  # fmt: skip
+
+
 _CHUNKS = """
 SELECT c.id, c.document, c."index", c.start, c."end", c.start_line, c.end_line, c.page, c.page_end, c.heading,
   c.heading_level, c.breadcrumb, c.context, d.document_id, d.title, d.metadata, d.first_line, s.location
 FROM json_each(?) j JOIN chunks c ON c.id = j.value JOIN documents d ON d.id = c.document
 JOIN sources s ON s.id = d.source
 """
+
+
+def parents_of(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Chunk]:
+    """Chunk id -> its parent, in the form of a chunk: its own index, text, span, lines, pages, heading.
+
+    Chunks that have none are left out. Each parent's text is read once, however many chunks it is the parent of.
+    """
+    rows = parents.of_chunks(db, ids)
+    owners = _owners(db, {number for number, _ in rows.values()})
+    made: dict[tuple[int, int], Chunk] = {}
+    for number, row in rows.values():
+        start, end, index, line, end_line, page, page_end, heading, level, crumb = row
+        if (number, index) not in made:
+            first_line, own = owners[number]
+            made[number, index] = Chunk(
+                index=index, start=start, end=end, text=span_of(db, number, start, end),
+                start_line=first_line + line, end_line=first_line + end_line, page=page, page_end=page_end,
+                heading=heading or "", heading_level=level, heading_breadcrumb=crumb or "", **own,  # type: ignore[arg-type]
+            )  # fmt: skip
+    return {chunk: made[number, row[2]] for chunk, (number, row) in rows.items()}
+
+
+def _owners(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[int, dict[str, object]]]:
+    """Document -> its first line, and what all of its parents have of it."""
+    query = (
+        "SELECT d.id, d.first_line, d.document_id, d.title, d.metadata, s.location FROM documents d "
+        "JOIN sources s ON s.id = d.source WHERE d.id IN (SELECT value FROM json_each(?))"
+    )
+    base = base_folder(db) if ids else ""
+    return {number: (line, _own_to_all(base, *own)) for number, line, *own in db.execute(query, (_json(list(ids)),))}
 
 
 def path_of(base: str, location: str, document_id: str) -> str:
@@ -503,19 +563,62 @@ def text_of(db: sqlite3.Connection, document: int) -> str:
 
 def without_vectors(db: sqlite3.Connection, document: int) -> Iterator[Pending]:
     """The chunks of a document that wait for their vectors, in their order, as they are to be embedded."""
+    from ragcli.chunk.annotate import headed  # not on the way of a query
+
     row = db.execute("SELECT title, name, first_chunk, chunk_count FROM documents WHERE id = ?", (document,)).fetchone()
     if row is None:  # deleted since it was seen to wait
         return
     title, name, first, count = row
     rows = db.execute(_WITHOUT_VECTORS, (first, first + count - 1)).fetchall()
     for chunk, start, end, context in rows:
-        text = input_of(context_of(title, context), name, span_of(db, document, start, end))
+        text = headed(context_of(title, context), name, span_of(db, document, start, end))
         yield Pending(chunk, document, text, digest(text))
 
 
 _WITHOUT_VECTORS = """
 SELECT id, start, "end", context FROM chunks
 WHERE id BETWEEN ?1 AND ?2 AND id NOT IN (SELECT chunk FROM vectors WHERE chunk BETWEEN ?1 AND ?2) ORDER BY id
+"""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A document to be cut anew. `is_known`: its pages and headings are those that its reader gave.
+
+    `chunks`: where it is not, spans, lines, pages and headings of its chunks, without text.
+    """
+
+    document: Document
+    is_known: bool
+    chunks: tuple[Chunk, ...]
+
+
+def stored(db: sqlite3.Connection, number: int) -> Stored:
+    """A document that is there, with its text."""
+    row = db.execute(
+        "SELECT document_id, title, name, format, first_line, first_chunk, chunk_count FROM documents WHERE id = ?",
+        (number,),
+    ).fetchone()
+    id_, title, name, format_, first_line, first, count = row
+    outline = outlines.of(db, number)
+    document = Document(
+        id=id_, text=text_of(db, number), title=title, name=name, format=format_, first_line=first_line,
+        headings=outline.as_headings if outline else (), pages=outline.pages if outline else (),
+    )  # fmt: skip
+    rows = db.execute(_SPANS, (first, first + count - 1)).fetchall() if outline is None else ()
+    chunks = tuple(
+        Chunk(
+            document_id=id_, index=index, start=start, end=end, text="", start_line=first_line + line,
+            end_line=first_line + end_line, page=page, page_end=page_end, heading=heading or "", heading_level=level,
+            heading_breadcrumb=crumb or "",
+        )
+        for index, start, end, line, end_line, page, page_end, heading, level, crumb in rows
+    )  # fmt: skip
+    return Stored(document, outline is not None, chunks)
+
+
+_SPANS = """
+SELECT "index", start, "end", start_line, end_line, page, page_end, heading, heading_level, breadcrumb FROM chunks
+WHERE id BETWEEN ? AND ? ORDER BY id
 """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ragcli.errors import UsageError
-from ragcli.store.sqlite import documents, schema
+from ragcli.store.sqlite import documents, parents, schema
 from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Lists, Term
 from ragcli.store.sqlite.search import KeywordIndex
@@ -48,6 +48,8 @@ class Inspector:
                 free=self._one("PRAGMA freelist_count") * self._one("PRAGMA page_size"),
                 vectors=self._store.vector_count(),
                 embedder=self._store.card(),
+                parents=parents.total(self._db),
+                unparented=parents.missing(self._db),
                 roots=self._roots(),
                 formats=dict(
                     self._db.execute("SELECT format, count(*) FROM documents GROUP BY format ORDER BY format")
@@ -59,8 +61,9 @@ class Inspector:
     def _settings(self) -> dict[str, object]:
         from msgspec import to_builtins
 
-        own = self._store.settings
-        return {"analyzer": to_builtins(own.analyzer), "chunking": to_builtins(own.chunking)}
+        own, kept = self._store.settings, parents.kept(self._db)
+        settings = {"analyzer": to_builtins(own.analyzer), "chunking": to_builtins(own.chunking)}
+        return settings if kept is None else {**settings, "parents": to_builtins(kept)}
 
     def _one(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
@@ -140,6 +143,7 @@ class Inspector:
                 length=len(terms),
                 previous=f"{name}#{int(index) - 1}" if int(index) else None,
                 next=f"{name}#{int(index) + 1}" if int(index) + 1 < found.chunk_count else None,
+                parent=self._store.parents([number]).get(number),
             )
 
     def _terms_of(self, chunk: Chunk) -> list[str]:

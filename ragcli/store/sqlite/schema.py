@@ -18,7 +18,7 @@ from ragcli.errors import IndexCorrupt, IndexLocked, IndexMismatch, IndexMissing
 from ragcli.options import AnalyzerSettings, ChunkingSettings, Settings
 
 APPLICATION_ID = 0x52414743  # "RAGC" at offset 68 of the file: tells it from another program's database
-VERSION = 2  # 1: keywords only; 2: vectors
+VERSION = 3  # 1: keywords only; 2: vectors; 3: outlines, parents
 PAGE_SIZE = 8192
 SLACK = 0.1  # the share of free pages that may stay: the next ingest fills them
 BUSY_SECONDS = 10.0
@@ -236,18 +236,26 @@ def _stamp(db: sqlite3.Connection) -> None:
 
 def create_tables(db: sqlite3.Connection) -> None:
     """Every table that is not there yet, and the counters at their start; inside the caller's transaction."""
-    from ragcli.store.sqlite import segments, vectors  # not on the way of a query
+    from ragcli.store.sqlite import outlines, parents, segments, vectors  # not on the way of a query
 
     for statement in SCHEMA.split(";\n"):
         db.execute(statement)
-    for statement in (*segments.TABLES, *vectors.TABLES):
+    for statement in (*segments.TABLES, *vectors.TABLES, *outlines.TABLES, *parents.TABLES):
         kind = "INDEX" if statement.startswith("CREATE INDEX") else "TABLE"
         db.execute(statement.replace(f"CREATE {kind} ", f"CREATE {kind} IF NOT EXISTS ", 1))
-    db.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", {**COUNTERS, **vectors.COUNTERS}.items())
+    counters = {**COUNTERS, **vectors.COUNTERS, **outlines.COUNTERS}
+    db.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", counters.items())
+
+
+def _add_parents(db: sqlite3.Connection) -> None:
+    from ragcli.store.sqlite import outlines
+
+    create_tables(db)
+    outlines.begin(db)
 
 
 # What brings an index from the version before to this one. Version 0 has what tables it has, and keeps their rows.
-STEPS: Mapping[int, Step] = {1: create_tables, 2: create_tables}
+STEPS: Mapping[int, Step] = {1: create_tables, 2: create_tables, 3: _add_parents}
 
 
 def migrate(db: sqlite3.Connection, version: int, steps: Mapping[int, Step] = STEPS) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragcli.options import Bm25Settings, Condition, Settings
-from ragcli.store.sqlite import documents, schema, vectors
+from ragcli.store.sqlite import documents, parents, schema, vectors
 from ragcli.store.sqlite.scoring import Scored
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.text import Analyzer
@@ -113,12 +113,23 @@ class SqliteStore:
         """The cosines of given chunks with `query`; those without a vector are left out."""
         return self._vectors(query).scores(query, chunks)
 
+    def vectors(self, chunks: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """The vectors of given chunks, (dimension,), of length 1; those without one are left out."""
+        dimension = vectors.dimension(self.db)
+        if not dimension:
+            return {}
+        found, rows = self._of_dimension(dimension).vectors(chunks)
+        return dict(zip(found, rows, strict=True))
+
     def _vectors(self, query: NDArray[np.float32]) -> DenseIndex:
+        return self._of_dimension(len(query))
+
+    def _of_dimension(self, dimension: int) -> DenseIndex:
         """For vectors of this dimension: another process may embed the index anew while it is open here."""
-        if self._dense is None or self._dense[0] != len(query):
+        if self._dense is None or self._dense[0] != dimension:
             from ragcli.store.sqlite.dense import DenseIndex
 
-            self._dense = len(query), DenseIndex(self.db, self.path, len(query))
+            self._dense = dimension, DenseIndex(self.db, self.path, dimension)
         return self._dense[1]
 
     def names(self, chunks: Sequence[int]) -> dict[int, tuple[str, int]]:
@@ -128,6 +139,14 @@ class SqliteStore:
     def fetch(self, chunks: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by their ids, whole."""
         return documents.chunks(self.db, chunks)
+
+    def keeps_parents(self) -> bool:
+        """Whether the index keeps parents; some documents may still wait for theirs."""
+        return parents.kept(self.db) is not None
+
+    def parents(self, chunks: Sequence[int]) -> dict[int, Chunk]:
+        """Chunk id -> its parent as a chunk, its index that among the document's parents; what has none is left out."""
+        return documents.parents_of(self.db, chunks)
 
     def stale(self, chunks: Sequence[int]) -> Mapping[int, str | None]:
         """What became of the files behind the chunks: None, "changed" or "missing"."""
