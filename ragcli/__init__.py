@@ -31,14 +31,22 @@ if TYPE_CHECKING:
     )
     from ragcli.ingest import ingest_paths
     from ragcli.options import (
+        ChatSettings,
         Condition,
         EmbeddingSettings,
         FusionSettings,
         ModelsSettings,
+        ParentsSettings,
+        RerankSettings,
         RetrievalOptions,
         Settings,
     )
     from ragcli.pipeline import Pipeline
+    from ragcli.stages.budget import token_budget
+    from ragcli.stages.mmr import mmr
+    from ragcli.stages.redundancy import redundancy_filter
+    from ragcli.stages.reorder import lost_in_the_middle
+    from ragcli.stages.rerank import rerank
     from ragcli.types import (
         Chunk,
         Document,
@@ -49,12 +57,15 @@ if TYPE_CHECKING:
         IngestReport,
         Problem,
         Ranking,
+        Relevance,
+        Reranker,
         Result,
         Step,
         Trace,
     )
 
 __all__ = [
+    "ChatSettings",
     "Chunk",
     "Condition",
     "ConfigError",
@@ -75,12 +86,16 @@ __all__ = [
     "ModelMissing",
     "ModelsSettings",
     "OptionError",
+    "ParentsSettings",
     "Pipeline",
     "Problem",
     "RagcliError",
     "Ranking",
     "ReadError",
+    "Relevance",
     "RemoteError",
+    "RerankSettings",
+    "Reranker",
     "Result",
     "RetrievalOptions",
     "Settings",
@@ -89,17 +104,28 @@ __all__ = [
     "UsageError",
     "__version__",
     "ingest_paths",
+    "lost_in_the_middle",
+    "mmr",
+    "redundancy_filter",
+    "rerank",
+    "token_budget",
 ]
 
 _HOMES = {
     "ragcli.ingest": ("ingest_paths",),
     "ragcli.options": (
-        *("Condition", "EmbeddingSettings", "FusionSettings", "ModelsSettings", "RetrievalOptions", "Settings"),
+        *("ChatSettings", "Condition", "EmbeddingSettings", "FusionSettings", "ModelsSettings", "ParentsSettings"),
+        *("RerankSettings", "RetrievalOptions", "Settings"),
     ),
     "ragcli.pipeline": ("Pipeline",),
+    "ragcli.stages.budget": ("token_budget",),
+    "ragcli.stages.mmr": ("mmr",),
+    "ragcli.stages.redundancy": ("redundancy_filter",),
+    "ragcli.stages.reorder": ("lost_in_the_middle",),
+    "ragcli.stages.rerank": ("rerank",),
     "ragcli.types": (
         *("Chunk", "Document", "Drop", "Event", "Hit", "IngestOptions", "IngestReport"),
-        *("Problem", "Ranking", "Result", "Step", "Trace"),
+        *("Problem", "Ranking", "Relevance", "Reranker", "Result", "Step", "Trace"),
     ),
 }
 

@@ -75,18 +75,33 @@ class KeywordArm:
         return {"k1": self._bm25.k1, "b": self._bm25.b, "terms": tuple(dict.fromkeys(self._terms))}
 
 
-class DenseArm:
-    """Cosine of the query's vector with those of the chunks.
+class QueryVector:
+    """The query's vector, computed in a thread of its own from the moment this is made.
 
-    The vector is computed in a thread of its own from the moment the arm is made: loading a model takes as long as all
-    the rest of a one-shot query. `best` raises what the embedder raised.
+    Loading a model takes as long as all the rest of a one-shot query. `step` is there once somebody waited for it.
     """
+
+    def __init__(self, embedder: Embedder, query: str) -> None:
+        self.model = embedder.card.name
+        self.step: Step | None = None
+        self._vector = InBackground(lambda: embedder.query(query))
+
+    def result(self) -> NDArray[np.float32]:
+        """The vector, (dimension,), of length 1. Raises: what the embedder raised."""
+        started = perf_counter()
+        vector = self._vector.result()
+        if self.step is None:
+            self.step = Step("embedding", 1, 1, perf_counter() - started, {"model": self.model})
+        return vector
+
+
+class DenseArm:
+    """Cosine of the query's vector with those of the chunks. `best` raises what the embedder raised."""
 
     name, kind = "dense", "cosine"
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, query: str, options: RetrievalOptions) -> None:
-        self._store, self._options, self._model = store, options, embedder.card.name
-        self._vector = InBackground(lambda: embedder.query(query))
+    def __init__(self, store: SqliteStore, vector: QueryVector, options: RetrievalOptions) -> None:
+        self._store, self._options, self._vector = store, options, vector
         self.size = store.vector_count()
         self.steps: list[Step] = []
         self.warnings: list[str] = []
@@ -116,15 +131,13 @@ class DenseArm:
         return {}
 
     def options(self) -> Mapping[str, object]:
-        return {"model": self._model, "exact": self._options.exact, "min_score": self._options.min_score}
+        return {"model": self._vector.model, "exact": self._options.exact, "min_score": self._options.min_score}
 
     def _query(self) -> NDArray[np.float32]:
-        if not self.steps:
-            started = perf_counter()
-            vector = self._vector.result()
-            self.steps.append(Step("embedding", 1, 1, perf_counter() - started, {"model": self._model}))
-            return vector
-        return self._vector.result()
+        vector = self._vector.result()
+        if not self.steps and self._vector.step is not None:
+            self.steps.append(self._vector.step)
+        return vector
 
 
 class InBackground(Generic[T]):

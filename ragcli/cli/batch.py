@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from ragcli.cli import streams
+from ragcli.cli import progress, streams
 from ragcli.cli.common import Session
-from ragcli.cli.formats import Reply, render
+from ragcli.cli.formats import Reply, remark, render
 from ragcli.errors import RagcliError, UsageError
 
 if TYPE_CHECKING:
     from ragcli.pipeline import Pipeline
+    from ragcli.types import Result
 
 PARTLY_DONE = 4
 STREAMED = ("json", "jsonl", "trec")
@@ -45,11 +46,16 @@ def run_batch(session: Session, source: str, chosen: str | None, *, explain: boo
         raise UsageError(f"--batch can't be written as {chosen}", f"formats of a batch: {', '.join(STREAMED)}")
     name = "trec" if session.settings.output.format == "trec" else "jsonl"
     failed = found = 0
-    with opened(source) as stream, session.open() as pipeline:
+    remarks: set[str] = set()
+    is_seen = session.common.quiet or streams.output_is_terminal()  # results that scroll by are progress enough
+    with opened(source) as stream, progress.shown_when_slow(quiet=is_seen) as listen, session.open(listen) as pipeline:
         for line in lines(stream):
-            hits = _answer(session, pipeline, line, name, explain=explain)
-            failed += hits is None
-            found += bool(hits)
+            result = _answer(session, pipeline, line, name, explain=explain)
+            failed += result is None
+            found += bool(result and result.ranking.hits)
+            remarks.add(remark(name, result) if result else "")
+    for said in filter(None, remarks):
+        session.common.note(said)
     if failed:
         session.common.warn(f"queries that failed: {failed}")
         return PARTLY_DONE
@@ -109,8 +115,8 @@ def _parsed_object(number: str, text: str) -> Line:
     return Line(str(query_id), query.strip(), "" if query.strip() else "the query is empty")
 
 
-def _answer(session: Session, pipeline: Pipeline, line: Line, name: str, *, explain: bool) -> int | None:
-    """Write one line's result; returns how many hits, None when the query failed."""
+def _answer(session: Session, pipeline: Pipeline, line: Line, name: str, *, explain: bool) -> Result | None:
+    """Write one line's result and give it back; None when the query failed."""
     if line.fault:
         _fail(session, line, line.fault, name)
         return None
@@ -122,7 +128,7 @@ def _answer(session: Session, pipeline: Pipeline, line: Line, name: str, *, expl
     for piece in render(name, Reply(result=result, query_id=line.query_id, explain=explain)):
         streams.write(piece)
     streams.flush()
-    return len(result.ranking.hits)
+    return result
 
 
 def _fail(session: Session, line: Line, message: str, name: str) -> None:

@@ -97,14 +97,22 @@ class Session(NamedTuple):
         """The dotted settings that somebody chose: an index built with others can't serve them."""
         return tuple(key for key, origin in self.origins.items() if origin != "default")
 
-    def open(self) -> Pipeline:
-        """The index, ready for queries: a context manager.
+    def open(self, listen: Listener | None = None) -> Pipeline:
+        """The index, ready for queries: a context manager. `listen` hears of stages, and of models that are fetched.
 
         Raises: IndexMissing, IndexMismatch, IndexCorrupt, IndexLocked.
         """
         from ragcli.pipeline import Pipeline
+        from ragcli.types import ignore_event
 
-        return Pipeline.open(self.index_file, self.settings, explicit=self.explicit, models=self.model_place)
+        heard = listen or ignore_event
+        return Pipeline.open(
+            self.index_file,
+            self.settings,
+            explicit=self.explicit,
+            listen=heard,
+            models=lambda: self.model_place(heard),
+        )
 
     def model_place(self, listen: Listener | None = None) -> ModelPlace:
         """Where models are, and what becomes of a line about fetching one (a note) and of its progress.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
-from ragcli.cli import streams, views
+from ragcli.cli import progress, streams, tracing, views
 from ragcli.cli.app import Command
-from ragcli.cli.common import Common, Debug, Index, Quiet, Session, Verbose, as_text, begin
-from ragcli.errors import UsageError
+from ragcli.cli.common import Common, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin
+from ragcli.cli.retrieval import given, options, query_text, settings_of, without_effect
+from ragcli.errors import UsageError, shortened
 
 VIEW, OUTPUT = "What to show (default: --stats)", "Output"
 SCHEMA = 1
@@ -23,6 +25,7 @@ Examples:
   ragcli inspect --chunk 'docs/leave.md#3'   as the index sees it
   ragcli inspect --terms torque              document frequency, idf, postings
   ragcli inspect --config                    effective settings, their origins
+  ragcli inspect gripper --trace --mmr       a query, stage by stage
   ragcli inspect --check                     integrity; 3 when damaged
 """
 
@@ -51,9 +54,14 @@ def _with_bare_config(args: list[str]) -> list[str]:
 COMMAND_CLASS = _WithBareConfig
 
 
+@options(after="check")
 def command(
     context: typer.Context,
     *,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY...", help="With --trace: the query.", show_default=False),
+    ] = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="Counts, sizes, settings of the index.", rich_help_panel=VIEW)
     ] = False,
@@ -72,6 +80,14 @@ def command(
         str | None,
         typer.Option("--terms", metavar="WORD", help="A word's terms: df, idf, postings.", rich_help_panel=VIEW),
     ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="What each stage makes of QUERY: hits in and out, time, options, what it dropped and why, the order.",
+            rich_help_panel=VIEW,
+        ),
+    ] = False,
     show_config: Annotated[bool, typer.Option("--show-config", hidden=True)] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Is the index whole? Exit code 3 when not.", rich_help_panel=VIEW)
@@ -94,24 +110,55 @@ def command(
     quiet: Quiet = False,
     verbose: Verbose = 0,
     debug: Debug = False,
+    offline: Offline = False,
+    **retrieval: Any,
 ) -> int:
-    """Look into the index: figures, documents, chunks, terms, settings."""
-    from pathlib import Path
-
+    """Look into the index: figures, documents, chunks, terms, settings; or follow a query through it."""
     asked = {"--stats": stats, "--documents": documents, "--document": document, "--chunk": chunk, "--terms": terms}
-    asked["--check"] = check
+    asked |= {"--trace": trace, "--check": check}
     views_asked = [name for name, wanted in asked.items() if wanted not in {None, False}]
     if show_config or (config and not views_asked):
         views_asked.append("--config")
     if len(views_asked) > 1:
         raise UsageError(f"one view at a time: {' and '.join(views_asked)}", "run inspect once for each")
     view = views_asked[0] if views_asked else "--stats"
+    _check_query(view, words, retrieval)
     if chunk is not None:
         _check_reference(chunk)
     file = Path(config) if config else None
-    common = Common(index_file=index, settings_file=file, quiet=quiet, verbose=verbose, debug=debug)
-    session = begin(context, common, {})
-    return _show(session, view, as_text(document or chunk or terms or ""), as_json=as_json or output == "json")
+    common = Common(index_file=index, settings_file=file, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
+    session = begin(context, common, settings_of(retrieval))
+    is_json = as_json or output == "json"
+    if view == "--trace":
+        return _trace(session, query_text(words), retrieval, as_json=is_json)
+    return _show(session, view, as_text(document or chunk or terms or ""), as_json=is_json)
+
+
+def _check_query(view: str, words: list[str] | None, retrieval: Mapping[str, Any]) -> None:
+    """Raises: UsageError: a query, or an option of one, without the view that it goes with."""
+    named = given(retrieval)
+    if view == "--trace" or not (words or named):
+        return
+    what = f"a query ({shortened(' '.join(words))})" if words else named[0]
+    raise UsageError(f"{what} goes with --trace", "add --trace to see what each stage makes of the query")
+
+
+def _trace(session: Session, query: str, retrieval: Mapping[str, Any], *, as_json: bool) -> int:
+    """Run the query, and write what each stage made of it."""
+    for said in without_effect(retrieval, session.settings):
+        session.common.note(said)
+    with progress.shown_when_slow(quiet=session.common.quiet) as listen, session.open(listen) as pipeline:
+        found = pipeline.retrieve(query, session.settings.retrieval)
+    if as_json:
+        streams.write(msgspec.json.encode(tracing.trace_object(found)) + b"\n")
+    else:
+        streams.write(tracing.text(found, str(Path.cwd())))
+    streams.flush()
+    for warning in found.warnings:
+        session.common.warn(warning)
+    for note in found.notes:
+        session.common.note(note)
+    return 0
 
 
 def _show(session: Session, view: str, subject: str, *, as_json: bool) -> int:

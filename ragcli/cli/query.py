@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragcli.cli import streams
-from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin
-from ragcli.cli.formats import Reply, render, stage_lines
+from ragcli.cli import explained, progress, streams
+from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, begin
+from ragcli.cli.formats import Reply, remark, render
+from ragcli.cli.retrieval import RETRIEVAL, options, query_text, settings_of, without_effect
 from ragcli.cli.wording import counted
-from ragcli.errors import UsageError, shortened
-from ragcli.options import AnalyzerSettings, Format, FusionMethod, FusionSettings, Mode, RetrievalOptions
+from ragcli.errors import UsageError
+from ragcli.options import AnalyzerSettings, Format
 
 if TYPE_CHECKING:
     from ragcli.types import Result
 
-DEFAULTS, FUSION = RetrievalOptions(), FusionSettings()
-RETRIEVAL, OUTPUT = "Retrieval", "Output"
+OUTPUT = "Output"
 EXAMPLES = """
 Examples:
   ragcli query reset the torque sensor            words are joined to one query
@@ -34,112 +34,13 @@ Examples:
 """
 
 
+@options(after="words")
 def command(
     context: typer.Context,
     *,
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="TEXT...", help="The query; - reads it from standard input.", show_default=False),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(
-            "--top-k",
-            "-k",
-            metavar="N",
-            help="Hits to show.",
-            show_default=str(DEFAULTS.top_k),
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    mode: Annotated[
-        Mode | None,
-        typer.Option(
-            "--mode",
-            help="keyword: by the query's terms (BM25); vector: by meaning, as the index's model sees it (cosine); "
-            "hybrid: by both, fused.",
-            show_default=DEFAULTS.mode,
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    fusion: Annotated[
-        FusionMethod | None,
-        typer.Option(
-            "--fusion",
-            help="How hybrid makes one score of two: the weighted sum of scaled scores (relative), of standard "
-            "scores (zscore), or of reciprocal ranks (rrf).",
-            show_default=FUSION.method,
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            metavar="ARM=X,...",
-            help="Weights of the arms bm25 and dense in hybrid, such as bm25=0.3,dense=0.7; an arm of weight 0 does "
-            "not run.",
-            show_default="equal",
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact",
-            help="Compare the query with every vector, however large the index is.",
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = False,
-    candidates: Annotated[
-        int | None,
-        typer.Option(
-            "--candidates",
-            metavar="N",
-            help="Hits that an arm gives to the fusion and to what comes after it.",
-            show_default=f"top-k x {DEFAULTS.candidate_multiplier}; to a fusion at least {FUSION.depth}",
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="KEY=VALUE",
-            help="Only documents with this tag; key:=json for a number, true, a date; path=GLOB for the document id. "
-            "Repeatable: all must match.",
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            "--where",
-            metavar="EXPR",
-            help="Keep hits for which this holds: comparisons, in, and, or, not over score, document_id, tag.KEY, "
-            "page, heading.",
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(
-            "--min-score",
-            metavar="X",
-            help="Lowest cosine of a dense hit, -1 to 1; BM25 hits and fused scores are not cut by it.",
-            show_default=str(DEFAULTS.min_score),
-            rich_help_panel=RETRIEVAL,
-        ),
-    ] = None,
-    per_document: Annotated[
-        int | None,
-        typer.Option(
-            "--per-document",
-            metavar="N",
-            help="At most N hits of one document.",
-            show_default="no limit",
-            rich_help_panel=RETRIEVAL,
-        ),
     ] = None,
     batch: Annotated[
         str | None,
@@ -188,6 +89,7 @@ def command(
     verbose: Verbose = 0,
     debug: Debug = False,
     offline: Offline = False,
+    **retrieval: Any,
 ) -> int:
     """Search the index and show the best passages.
 
@@ -196,21 +98,10 @@ def command(
     shorthands = {"json": as_json, "jsonl": as_jsonl, "csv": as_csv, "md": as_md}
     chosen = _chosen_format(output, shorthands)
     asked = _asked(words, batch)
-    flags = {
-        "retrieval.top_k": top_k,
-        "retrieval.mode": mode,
-        "retrieval.exact": exact or None,
-        "retrieval.candidate_count": candidates,
-        "fusion.method": fusion,
-        "fusion.weights": None if weights is None else as_text(weights),
-        "retrieval.metadata_filter": _conditions(filters),
-        "retrieval.where": None if where is None else as_text(where),
-        "retrieval.min_score": min_score,
-        "retrieval.per_document": per_document,
-        "output.format": chosen,
-    }
     common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
-    session = begin(context, common, flags)
+    session = begin(context, common, {**settings_of(retrieval), "output.format": chosen})
+    for said in without_effect(retrieval, session.settings):
+        session.common.note(said)
     if batch is not None:
         from ragcli.cli.batch import run_batch
 
@@ -218,7 +109,7 @@ def command(
     name = session.settings.output.format or "table"
     if null and name != "paths":
         raise UsageError("--null ends paths: it goes with --format paths")
-    with session.open() as pipeline:
+    with progress.shown_when_slow(quiet=session.common.quiet) as listen, session.open(listen) as pipeline:
         found = pipeline.retrieve(asked, session.settings.retrieval)
         analyzer = pipeline.settings.analyzer
     _write(session, name, Reply(result=found, explain=explain, full=full, null=null), analyzer)
@@ -239,29 +130,7 @@ def _asked(words: list[str] | None, batch: str | None) -> str:
         if words:
             raise UsageError("a query and --batch: the queries come from the batch", "give one of them")
         return ""
-    if not words:
-        raise UsageError("no query", "write it after the command, or - to read it from standard input")
-    text = _decoded(streams.read_input()) if words == ["-"] else as_text(" ".join(words))
-    if not text.strip():
-        raise UsageError("the query is empty", "give at least one word")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError(f"the query is not valid UTF-8: {shortened(ascii(text))}")
-    return text.strip()
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError("the query on standard input is not UTF-8", "convert it: iconv -t UTF-8") from error
-
-
-def _conditions(filters: list[str] | None) -> tuple[Any, ...] | None:
-    if not filters:
-        return None
-    from ragcli.filters import parse_filter
-
-    return tuple(parse_filter(as_text(text)) for text in filters)
+    return query_text(words)
 
 
 def _write(session: Session, name: str, reply: Reply, analyzer: AnalyzerSettings) -> None:
@@ -272,14 +141,14 @@ def _write(session: Session, name: str, reply: Reply, analyzer: AnalyzerSettings
     for piece in _pieces(name, reply, analyzer):
         streams.write(piece)
     streams.flush()
-    for note in result.notes:
+    for note in filter(None, (*result.notes, remark(name, result))):
         session.common.note(note)
     if result.ranking.dropped and not result.ranking.hits:
         session.common.note(f"the best of them: {result.ranking.dropped[0].reason}")
     if name == "table":
         session.common.tell(_summary(result))
     if session.common.verbose:
-        for line in stage_lines(result.trace):
+        for line in explained.stage_lines(result.trace):
             session.common.tell(line)
 
 

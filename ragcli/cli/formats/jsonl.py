@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ragcli.cli.formats import Reply
-from ragcli.cli.formats.json import hit_object, result_object
+from ragcli.cli.formats.json import hit_objects, result_object
+from ragcli.explain import rounds
 
 
 def render(reply: Reply) -> Iterator[bytes]:
@@ -15,5 +16,5 @@ def render(reply: Reply) -> Iterator[bytes]:
     if reply.query_id is not None:
         yield msgspec.json.encode(result_object(reply)) + b"\n"
         return
-    for rank, hit in enumerate(reply.result.ranking.hits, 1):
-        yield msgspec.json.encode(hit_object(rank, hit, explain=reply.explain)) + b"\n"
+    for hit in hit_objects(reply, rounds(reply.result)):
+        yield msgspec.json.encode(hit) + b"\n"

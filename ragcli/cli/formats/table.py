@@ -1,5 +1,6 @@
 """The table on a terminal (owner of rich's table): rank, score and its kind, source, heading, the passage around the
-densest place of the query's terms, with these marked.
+densest place of the query's terms, with these marked. Rows stand in the final order, and the rank is that of relevance:
+where the two differ, a line below says so.
 
 Narrower than `NARROW` columns the same is stacked in blocks, narrower than `PLAIN` it is plain text. Document
 text is only ever drawn as inert, literal text: never as markup, an emoji code, or an escape sequence (spec C13).
@@ -11,9 +12,10 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ragcli.cli import inert
-from ragcli.cli.formats import Reply, location, parts_of_score, plain, stage_lines
+from ragcli.cli import explained, inert
+from ragcli.cli.formats import Reply, extract_of, location, parent_of, passage_of, plain
 from ragcli.cli.wording import counted
+from ragcli.explain import rank_of
 from ragcli.types import Hit, Span
 
 if TYPE_CHECKING:
@@ -37,8 +39,14 @@ def render(reply: Reply) -> Iterator[str]:
         return
     if reply.result.ranking.hits:
         yield _drawn(_stacked(reply) if reply.width < NARROW else _table(reply), reply.width)
-    if reply.explain:
-        yield _drawn(_below(reply), reply.width)
+    if below := _below(reply):
+        yield _drawn(_text(below), reply.width)
+
+
+def _text(lines: list[str]) -> RenderableType:
+    from rich.text import Text
+
+    return Text("\n".join(lines), overflow="fold")
 
 
 def _drawn(content: RenderableType, width: int) -> str:
@@ -77,9 +85,13 @@ def _table(reply: Reply) -> RenderableType:
     table.add_column(SOURCE, width=source_width, overflow="fold")
     table.add_column("passage", ratio=1, overflow="fold")
     room = _room(reply.width - source_width - OTHER_COLUMNS)
-    for rank, (hit, source) in enumerate(zip(hits, sources, strict=True), 1):
-        table.add_row(str(rank), _score(hit), source, _passage(reply, hit, room))
+    for position, (hit, source, lines) in enumerate(zip(hits, sources, _explanations(reply), strict=True), 1):
+        table.add_row(str(rank_of(position, hit)), _score(hit), source, _passage(reply, hit, lines, room))
     return table
+
+
+def _explanations(reply: Reply) -> list[list[str]]:
+    return explained.hits(reply.result) if reply.explain else [[]] * len(reply.result.ranking.hits)
 
 
 def _room(columns: int) -> int:
@@ -92,12 +104,11 @@ def _stacked(reply: Reply) -> RenderableType:
     from rich.text import Text
 
     blocks: list[RenderableType] = []
-    for rank, hit in enumerate(reply.result.ranking.hits, 1):
-        head = Text.assemble(
-            f"{rank}. ", _source(hit, reply.folder), "  ", (_score(hit).plain.replace("\n", " "), "dim")
-        )
+    for position, (hit, lines) in enumerate(zip(reply.result.ranking.hits, _explanations(reply), strict=True), 1):
+        score = _score(hit).plain.replace("\n", " ")
+        head = Text.assemble(f"{rank_of(position, hit)}. ", _source(hit, reply.folder), "  ", (score, "dim"))
         head.overflow = "fold"
-        body = _passage(reply, hit, _room(reply.width - 2))
+        body = _passage(reply, hit, lines, _room(reply.width - 2))
         blocks += [head, Padding(body, (0, 0, 1, 2))]
     return Group(*blocks)
 
@@ -116,15 +127,17 @@ def _source(hit: Hit, folder: str) -> Text:
     source = Text(inert.line(location(hit, folder)), style="cyan")
     if hit.chunk.heading:
         source.append("\n" + inert.line(hit.chunk.heading), style="default italic")
+    if hit.parent is not None:
+        source.append("\n" + parent_of(hit), style="default dim")
     if hit.stale:
         source.append(f"\n[{hit.stale} since ingest]", style="bold red")
     return source
 
 
-def _passage(reply: Reply, hit: Hit, room: int) -> Text:
+def _passage(reply: Reply, hit: Hit, explanation: list[str], room: int) -> Text:
     from rich.text import Text
 
-    text = hit.chunk.text
+    text = passage_of(hit, full=reply.full)
     marks: tuple[Span, ...] = reply.highlighter.matches(text) if reply.highlighter else ()
     start, end = 0, len(text)
     if not reply.full and reply.highlighter:
@@ -136,8 +149,10 @@ def _passage(reply: Reply, hit: Hit, room: int) -> Text:
         shown.append(ELLIPSIS, style="dim")
     if hidden := len(text) - (end - start):
         shown.append(f" ({counted(hidden, 'more character')})", style="dim")
-    for part_of_score in parts_of_score(hit, reply.result.trace) if reply.explain else ():
-        shown.append("\n= " + inert.line(part_of_score), style="dim")
+    if extract := extract_of(hit, full=reply.full):
+        shown.append(f" [{extract}]", style="dim")
+    for line in explanation:
+        shown.append(f"\n{line}", style="dim")
     return shown
 
 
@@ -163,12 +178,12 @@ def _flowing(text: str, *, keep_lines: bool) -> str:
     return inert.line(before + joined + after)
 
 
-def _below(reply: Reply) -> RenderableType:
-    """What ran, and what it dropped and why."""
-    from rich.text import Text
-
-    lines = ["stages:", *(f"  {line}" for line in stage_lines(reply.result.trace)), *_dropped(reply)]
-    return Text("\n".join(lines), overflow="fold")
+def _below(reply: Reply) -> list[str]:
+    """That hits were reordered; explained, what ran, and what it dropped and why."""
+    lines = [words] if (words := explained.reordered(reply.result.ranking)) else []
+    if not reply.explain:
+        return lines
+    return [*lines, "stages:", *(f"  {line}" for line in explained.stage_lines(reply.result.trace)), *_dropped(reply)]
 
 
 def _dropped(reply: Reply) -> list[str]:
@@ -176,10 +191,7 @@ def _dropped(reply: Reply) -> list[str]:
     if not dropped:
         return []
     lines = [f"dropped: {len(dropped):,}"]
-    lines += [
-        f"  {inert.line(location(d.hit, reply.folder))}  {d.stage}: {inert.line(d.reason)}"
-        for d in dropped[:MOST_DROPS]
-    ]
+    lines += [f"  {explained.drop_line(drop)}" for drop in dropped[:MOST_DROPS]]
     if len(dropped) > MOST_DROPS:
         lines.append(f"  and {len(dropped) - MOST_DROPS:,} more: --format json lists all")
     return lines

@@ -16,8 +16,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 def render(reply: Reply) -> Iterator[bytes]:
     """A header line and a line a hit."""
     yield _line(COLUMNS)
-    for rank, hit in enumerate(reply.result.ranking.hits, 1):
-        yield _line(row(rank, hit))
+    for position, hit in enumerate(reply.result.ranking.hits, 1):
+        yield _line(row(position, hit))
 
 
 def _line(values: tuple[object, ...]) -> bytes:
