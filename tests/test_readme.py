@@ -166,9 +166,19 @@ def test_the_tour_runs_word_for_word(tmp_path: Path, models: ModelPlace) -> None
         assert lost is None, f"{place}: not in the output: {lost!r}\n{told(streams)}"
 
 
+PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.spec("P11")
+def test_the_functions_on_plain_lists_print_what_stands_beside_them() -> None:
+    _, example = PYTHON
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", example, re.MULTILINE)
+
+
 @pytest.mark.spec("C10")
 def test_the_python_example_runs(tmp_path: Path, models: ModelPlace) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    example, _ = PYTHON
     shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus")
     done = subprocess.run(
         [sys.executable, "-c", example],

@@ -35,7 +35,7 @@ class FakePipeline:
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(Session, "open", lambda session: FakePipeline())
+    monkeypatch.setattr(Session, "open", lambda session, listen: FakePipeline())
     return Session(Common(), Settings(), {}, Path("index.db"))
 
 

