@@ -12,7 +12,7 @@ SIZES ?= 10000 100000
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test lint format spec clean
-.PHONY: bench-lexical bench-start bench-ingest bench-quality bench-dense bench-embedding bench-hybrid
+.PHONY: bench-lexical bench-start bench-ingest bench-quality bench-dense bench-embedding bench-hybrid bench-stages bench-rerank bench-quality-stages
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -77,6 +77,15 @@ bench-ingest: $(VENV)/bench.stamp ## ingest of 10,000 unchanged files against gi
 
 bench-quality: $(VENV)/bench.stamp ## nDCG@10 of keyword, vector and hybrid search on the collections of ../shared
 	$(BIN)/python -m tests.bench.quality $(SETS)
+
+bench-stages: $(VENV)/bench.stamp ## redundancy filter, MMR, reordering beside plain loops and langchain-core
+	$(BIN)/python -m tests.bench.stages
+
+bench-rerank: $(VENV)/bench.stamp ## 20 candidates by a cross-encoder, beside sentence-transformers where that is installed
+	$(BIN)/python -m tests.bench.rerank
+
+bench-quality-stages: $(VENV)/bench.stamp ## what redundancy filter, MMR and parents cost on the collections of ../shared
+	$(BIN)/python -m tests.bench.stages_quality $(SETS)
 
 bench-dense: $(VENV)/bench.stamp ## dense search against numpy's float32 matmul (SIZES="100000 1000000")
 	$(BIN)/python -m tests.bench.dense $(SIZES)
