@@ -47,6 +47,8 @@ def notes(store: SqliteStore, options: RetrievalOptions, looked: Looked, ranking
 def _why_short(looked: Looked, ranking: Ranking) -> list[str]:
     if looked.candidates >= looked.most:
         return [f"only the best {looked.candidates} candidates were looked at; {_counted(ranking.dropped)}"]
+    if ranking.hits and any(drop.stage == "parents" for drop in ranking.dropped):
+        return [f"the {looked.candidates} candidates lie in {len(ranking.hits)} parents: --candidates N looks at more"]
     return [] if ranking.hits else [_counted(ranking.dropped)]
 
 
