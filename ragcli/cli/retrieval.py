@@ -20,6 +20,7 @@ from ragcli.options import (
     Compression,
     FusionMethod,
     FusionSettings,
+    MmrRelevance,
     Mode,
     RerankSettings,
     RetrievalOptions,
@@ -185,6 +186,15 @@ FLAGS: Mapping[str, Flag] = {
             default=f"top-k x {MMR_MULTIPLIER}",
         ),
     ),
+    "mmr_relevance": Flag(
+        "retrieval.mmr_relevance",
+        _after(
+            MmrRelevance,
+            "--mmr-relevance",
+            help="What MMR takes for relevant: the score so far (score), or the cosine with the query (cosine).",
+            default=DEFAULTS.mmr_relevance,
+        ),
+    ),
     "rerank": Flag(
         "retrieval.rerank",
         _after(
@@ -338,7 +348,7 @@ def _idle(settings: Settings) -> Iterator[tuple[str, str]]:
     """The options that this call does not look at, and why."""
     options, reranker = settings.retrieval, settings.rerank.reranker
     if not options.mmr:
-        yield from _all("MMR is off (--mmr)", "mmr_lambda", "mmr_candidates")
+        yield from _all("MMR is off (--mmr)", "mmr_lambda", "mmr_candidates", "mmr_relevance")
     if not options.redundancy_filter:
         yield from _all("the redundancy filter is off (--redundancy-filter)", "redundancy_threshold")
     if options.rerank is False:

@@ -25,6 +25,8 @@ RUNS: Mapping[str, Sequence[str]] = {
     "redundancy .95": ("--no-parents", "--redundancy-filter"),
     "redundancy .85": ("--no-parents", "--redundancy-filter", "--redundancy-threshold", "0.85"),
     **{f"mmr {value}": ("--no-parents", "--mmr", "--lambda", value) for value in ("1", "0.7", "0.5", "0.3", "0")},
+    "mmr 0.5, cosine": ("--no-parents", "--mmr", "--mmr-relevance", "cosine"),
+    "mmr 1, cosine": ("--no-parents", "--mmr", "--lambda", "1", "--mmr-relevance", "cosine"),
     "parents": ("--parents",),
 }
 Found = dict[str, list[str]]  # query id -> document ids of the hits, best first
