@@ -33,7 +33,8 @@ Examples:
   ragcli models pull ms-marco-minilm      a reranker of the hub
   ragcli models pull hub:ORG/NAME         any other model of the hub
 
-Rerankers: ms-marco-minilm, bge-reranker-base, bge-reranker-large, bge-reranker-v2-m3, jina-reranker-v2.
+Rerankers: ms-marco-minilm, bge-reranker-base, bge-reranker-large,
+bge-reranker-v2-m3, jina-reranker-v2.
 """
 LIST_EXAMPLES = """
 Examples:
