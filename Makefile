@@ -45,6 +45,7 @@ demo: setup ## ingest the sample corpus into a fresh index and query it
 	$(RAGCLI) query "reimbursement for accommodation" --index $(DEMO) --format table --top-k 2 --explain
 	$(RAGCLI) query "is there pay while I am in hospital" --filter year:=2025 --index $(DEMO) --mode vector --format table --top-k 1
 	$(RAGCLI) query "積雪 雨量計" --index $(DEMO) --mode keyword --format table --top-k 3
+	$(RAGCLI) query "is painting covered by the warranty" --redundancy-filter --mmr --lambda 0.5 --index $(DEMO) --format table --top-k 3
 	$(RAGCLI) query "batteries in winter" --index $(DEMO) --format jsonl --top-k 1
 	$(RAGCLI) inspect --index $(DEMO)
 	@echo; echo 'The tour goes on in README.md. To have ragcli on your path: export PATH="$$PWD/$(BIN):$$PATH"'
