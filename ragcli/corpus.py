@@ -106,9 +106,9 @@ class IndexCorpus:
         return np.stack([found[number] for number in numbers])
 
     def _made(self, missing: Mapping[int, Chunk], dimension: int | None) -> Mapping[int, NDArray[np.float32]]:
-        """Vectors of chunks without one; zeros where the embedder can't be had and others (of `dimension`) can serve.
+        """Vectors of chunks without one; zeros where there is no embedder and others (of `dimension`) can serve.
 
-        Raises: ModelMissing, RemoteError where there are no others.
+        Raises: ModelMissing, RemoteError, IndexMismatch where there are no others.
         """
         import numpy as np
 
@@ -116,7 +116,7 @@ class IndexCorpus:
 
         try:
             rows = self.embedded([passage(chunk) for chunk in missing.values()])
-        except (ModelMissing, RemoteError):
+        except (ModelMissing, RemoteError, IndexMismatch):
             if dimension is None:
                 raise
             rows = np.zeros((len(missing), dimension), np.float32)

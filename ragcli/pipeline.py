@@ -109,7 +109,7 @@ class Pipeline:
 
         An index without vectors serves the mode "hybrid" by keywords alone, and the result's mode says so.
         Raises: UsageError for a blank query, OptionError, ExpressionError; IndexMismatch when vectors or
-        or parents that the index has not; IndexCorrupt; in mode "vector" ModelMissing, RemoteError.
+        parents are asked for that the index has not; IndexCorrupt; in mode "vector" ModelMissing, RemoteError.
         """
         if not query.strip():
             raise UsageError("the query is empty", "give at least one word")

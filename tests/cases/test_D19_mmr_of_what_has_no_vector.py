@@ -38,6 +38,21 @@ def test_a_chunk_that_waits_for_its_vector_is_embedded_for_the_call(
         assert first["trace"][-1]["note"] == "bm25 score, scaled, 1.0000; the first pick"
 
 
+@pytest.mark.spec("P1", "R8")
+def test_without_an_embedder_the_others_are_compared_and_it_is_said(
+    shell: Shell, service: EmbeddingService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.rule = refusing("plum")
+    indexes.write(tmp_path / "docs", {**TEXTS, "d.txt": "oak elm ash"})
+    assert shell("ingest", "docs").code == 4
+    monkeypatch.setenv("RAGCLI_MODELS__EMBEDDER", "none")
+    found = shell("query", "oak plum", "--redundancy-filter", "--redundancy-threshold", "0.99", "--json")
+    assert found.code == 0
+    assert {hit["document_id"] for hit in found.json()["hits"]} == {"a.txt", "b.txt", "c.txt"}
+    assert [drop["document_id"] for drop in found.json()["dropped"]] == ["d.txt"]
+    assert "1 hit without a vector was kept: the redundancy filter can't compare it" in found.json()["warnings"]
+
+
 @pytest.mark.spec("P2", "C9")
 @pytest.mark.parametrize("flag", ["--mmr", "--redundancy-filter"])
 def test_an_index_without_vectors_is_refused_and_never_just_cut(shell: Shell, tmp_path: Path, flag: str) -> None:
