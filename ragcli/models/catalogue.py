@@ -272,7 +272,7 @@ RERANKERS = {
     "bge-reranker-base": "BAAI/bge-reranker-base",
     "bge-reranker-large": "BAAI/bge-reranker-large",
     "bge-reranker-v2-m3": "onnx-community/bge-reranker-v2-m3-ONNX",
-    "jina-reranker-v2": "jinaai/jina-reranker-v2-base-multilingual",
+    "jina-reranker-v2": "jinaai/jina-reranker-v2-base-multilingual",  # CC-BY-NC-4.0
 }
 ALIASES = {"fast": "wordllama-256"}  # what a model is good for -> the model
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragcli.errors import OptionError, RagcliError, UsageError
+from ragcli.errors import OptionError, RagcliError, UsageError, did_you_mean
 from ragcli.models.catalogue import RERANKERS, TOKENIZER
 from ragcli.models.folder import ModelFolder, hashes, read_folder
 from ragcli.models.onnx import CONVERTED, Network, converted, cores
@@ -147,9 +147,10 @@ def _folder(name: str, place: ModelPlace) -> Path:
 
         return snapshot(hub, place)
     path = Path(name).expanduser()
-    if config.names_folder(name) or path.is_dir():
+    if path.is_dir():
         return path
-    raise UsageError(f"rerank.model = {name!r}: there is no such reranker", f"it is {EXAMPLES}")
+    what = "folder" if config.names_folder(name) else f"reranker{did_you_mean(name, RERANKERS)}"
+    raise UsageError(f"rerank.model = {name!r}: there is no such {what}", f"it is {EXAMPLES}")
 
 
 def _window(chosen: int | None, folder: ModelFolder) -> int:

@@ -49,7 +49,8 @@ def snapshot(name: str, place: ModelPlace) -> Path:
     if (folder / DONE).is_file():
         return folder
     if place.offline:
-        raise ModelMissing(f"model hub:{name} is not in {folder}, and offline is on", "run once without offline")
+        hint = f"with a network: ragcli models pull hub:{name} (without --offline, RAGCLI_OFFLINE, HF_HUB_OFFLINE)"
+        raise ModelMissing(f"model hub:{name} is not in {folder}, and offline is on", hint)
     listing = _listing(name, place)
     try:
         with room(f"hub/{folder.name}", place, shown=f"hub:{name}") as partial:
