@@ -11,9 +11,10 @@ in the order given::
 
     [Source 2] …
 
-The text of a source is data (spec A13): a line of it that could be taken for a label, for the line between sources, for
-a turn of the conversation or for a model's control token gets a backslash before that; nothing else is changed, and
-nothing is cut. Writes no instructions and no question: that is the prompt's work.
+The text of a source is data (spec A13): what in it could be taken for a label, for the line between sources or for a
+turn of the conversation gets a backslash before it; a control token of a model gets one inside, since a tokenizer finds
+such a token wherever it stands. Nothing else is changed, and nothing is cut. Names and headings, which stand in labels,
+are treated alike. Writes no instructions and no question: that is the prompt's work.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def blocks(hits: Sequence[Hit]) -> tuple[str, ...]:
 def block(number: int, hit: Hit) -> str:
     """A hit as source `number`: its label, and its text, or what a compression left of that."""
     text = hit.chunk.text if hit.compressed_text is None else hit.compressed_text
-    return f"[Source {number}] {origin(hit.chunk)}\n\n{escaped(text)}"
+    return f"[Source {number}] {escaped(origin(hit.chunk))}\n\n{escaped(text)}"
 
 
 def origin(chunk: Chunk) -> str:
@@ -63,8 +64,16 @@ def _one_line(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with a backslash before what could pass for a part of the prompt."""
-    return _forgeries().sub(r"\\\g<0>", text)
+    """The text with a backslash before, or inside, what could pass for a part of the prompt."""
+    return _forgeries().sub(_broken, text)
+
+
+def _broken(match: re.Match[str]) -> str:
+    found = match[0]
+    if match.lastgroup == "token":
+        return f"{found[0]}\\{found[1:]}"
+    mark = found.lstrip()
+    return f"{found[: len(found) - len(mark)]}\\{mark}"
 
 
 def forgeries(text: str) -> int:
@@ -74,11 +83,18 @@ def forgeries(text: str) -> int:
 
 @cache
 def _forgeries() -> re.Pattern[str]:
-    """A label; a line of dashes alone; a role with a colon at the start of a line; a control token."""
-    line = r"(?:^|(?<=[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]))[^\S\r\n]*"
+    """A label; a line of dashes alone; a role with a colon at the start of a line; a control token (`token`).
+
+    Control tokens are those of ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek, Qwen (its tool calls), and the
+    marks of begin and end that sentencepiece models share.
+    """
+    ends = r"\r\n\v\f\x1c-\x1e\x85\u2028\u2029"
+    line = rf"(?:^|(?<=[{ends}]))[^\S\r\n]*"
     return re.compile(
-        rf"{line}\[\s*source\b|{line}-{{3,}}(?=[^\S\r\n]*(?:[\r\n]|\Z))"
-        rf"|{line}(?:system|user|assistant|human|question)[^\S\r\n]*:"
-        r"|<\|(?=[\w ]{1,40}\|>)|\[/?INST\]|<</?SYS>>|</?(?:start|end)_of_turn>",
+        rf"\[\s*sources?\s*\d|{line}\[\s*source\b|{line}-{{3,}}(?=[^\S\r\n]*(?:[{ends}]|\Z))"
+        rf"|{line}(?:system|user|assistant|human|question|context|tool)[^\S\r\n]*:"
+        r"|(?P<token><[|\uff5c](?=[\w \u2581./-]{1,40}[|\uff5c]>)"
+        r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+)\]"
+        r"|<</?SYS>>|</?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn|tool_(?:call|response)|im_(?:start|end))>)",
         re.IGNORECASE,
     )
