@@ -39,7 +39,7 @@ import msgspec
 
 from ragcli.errors import ConfigError, ExpressionError, OptionError, UsageError, did_you_mean, shortened
 from ragcli.filters import iso_date, parse_filter
-from ragcli.options import ARMS, HUB, ChatSettings, Condition, EmbeddingSettings, Settings
+from ragcli.options import ARMS, HUB, LOCAL_CHATS, ChatSettings, Condition, EmbeddingSettings, Settings
 
 if TYPE_CHECKING:
     import yaml
@@ -59,8 +59,9 @@ REACHES_OUT = (
 SENDS_TEXTS: Mapping[str, tuple[str, ...]] = {  # and values that do, with a key that the environment has anyway
     "rerank.reranker": ("cohere", "jina", "vllm", "llm"),
     "retrieval.compression": ("llm",),
+    "answer.engine": ("openai",),
 }
-PATHS = ("index.path", "models.folder")  # and models.embedder and rerank.model, where they are one
+PATHS = ("index.path", "models.folder")  # and models.embedder, rerank.model, chat.model, where they are one
 OPENAI_URL = "https://api.openai.com/v1"
 
 _SECRET = re.compile(r"key$|token$|secret|password|credential", re.IGNORECASE)
@@ -425,6 +426,8 @@ def _anchored(value: object, folder: Path, home: Path | None) -> object:
 def _is_path(key: str, value: object, entries: Mapping[str, _Entry]) -> bool:
     if key == "rerank.model":
         return isinstance(value, str) and _is_folder_of_reranker(value, entries)
+    if key == "chat.model":
+        return isinstance(value, str) and names_gguf(value)
     return key in PATHS or (key == "models.embedder" and isinstance(value, str) and names_folder(value))
 
 
@@ -439,6 +442,11 @@ def names_folder(model: str) -> bool:
     return ":" not in model and ("/" in model or os.sep in model or model.startswith((".", "~")))
 
 
+def names_gguf(model: str) -> bool:
+    """Whether this value of `chat.model` is a file here."""
+    return model.lower().endswith(".gguf")
+
+
 def _check_trust(key: str, value: object, file: _File, place: str) -> None:
     """Refuses what a file that nobody named may not set (spec C15)."""
     if not isinstance(value, str):
@@ -448,7 +456,7 @@ def _check_trust(key: str, value: object, file: _File, place: str) -> None:
         harm = f"{key} = {value} runs code"
     elif key in REACHES_OUT:
         harm = f"{key} sends texts to a service"
-    elif value in SENDS_TEXTS.get(key, ()):
+    elif value in SENDS_TEXTS.get(key, ()) or _names_remote_chat(key, value):
         harm = f"{key} = {value} sends texts to a service"
     elif _is_fetched(key, value):
         harm = f"{key} = {shortened(value)} reaches out"
@@ -458,12 +466,21 @@ def _check_trust(key: str, value: object, file: _File, place: str) -> None:
         raise ConfigError(f"{place}{harm}, and nobody named this file", f"{_NAME_FILE} {file.name}")
 
 
+def _names_remote_chat(key: str, value: str) -> bool:
+    """A model at a service: `ask`, which asks none by itself, would then send it what it retrieves."""
+    return key == "chat.model" and not names_gguf(value) and value not in LOCAL_CHATS
+
+
 def _is_fetched(key: str, value: str) -> bool:
     return (key == "models.embedder" and ":" in value) or (key == "rerank.model" and value.startswith(HUB))
 
 
 def _may_be_path(key: str, value: str) -> bool:
-    return key in (*PATHS, "models.embedder") or (key == "rerank.model" and names_folder(value))
+    return (
+        key in (*PATHS, "models.embedder")
+        or (key == "rerank.model" and names_folder(value))
+        or (key == "chat.model" and names_gguf(value))
+    )
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
@@ -718,6 +735,12 @@ def models_folder(environ: Mapping[str, str], home: Path | None) -> Path:
     if cache is None:
         raise ConfigError("no home folder to keep models in", "set RAGCLI_MODELS to a folder")
     return cache / "ragcli" / "models"
+
+
+def state_folder(environ: Mapping[str, str], home: Path | None) -> Path | None:
+    """Where what was done last is kept: $XDG_STATE_HOME/ragcli, by default in ~/.local/state; None without a home."""
+    state = _xdg(environ, "XDG_STATE_HOME", home, ".local/state")
+    return state / "ragcli" if state else None
 
 
 def openai_service(settings: EmbeddingSettings, *, environ: Mapping[str, str]) -> tuple[str, str | None]:

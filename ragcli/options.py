@@ -25,6 +25,9 @@ LongTexts = Literal["windows", "refuse"]
 FinalSelection = Literal["reranker_only", "weighted_blend"]
 MmrRelevance = Literal["score", "cosine"]
 Compression = Literal["none", "extractive", "llm"]
+Engine = Literal["extractive", "openai", "gguf"]
+SourcesAs = Literal["user", "tool"]
+LOCAL_CHATS = ("smollm2-135m", "qwen2.5-coder-0.5b")  # values of `chat.model` that run here: those of the catalogue
 SERVICE, HUB = "openai:", "hub:"  # what `models.embedder` starts with where it names no file here
 MMR_MULTIPLIER = 3  # candidates for each of top_k, where nothing else is asked for (spec P2)
 ARMS = ("bm25", "dense")  # in the order in which they are shown
@@ -191,10 +194,12 @@ class FusionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The language model that judges and condenses: an OpenAI-compatible service with chat completions.
+    """The language model that answers, judges and condenses.
 
-    A key comes from the environment, never from a settings file: `key_variable` names the variable (default
-    OPENAI_API_KEY).
+    `model`: its name at an OpenAI-compatible service with chat completions; or, where no `base_url` is set, a .gguf
+    file or a chat model of the catalogue, which runs here. A key comes from the environment, never from a settings
+    file: `key_variable` names the variable (default OPENAI_API_KEY). `context_window`: the tokens that it holds, prompt
+    and reply together; None = as the model here says, of a service not known.
     """
 
     model: str | None = None
@@ -204,10 +209,47 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requests_per_minute: float | None = None
     timeout_seconds: float = 60.0
     retries: int = 2
+    context_window: int | None = None
 
     def __post_init__(self) -> None:
         _within("chat.temperature", self.temperature, 0.0, 2.0, "0 to 2")
+        if self.context_window is not None:
+            _within("chat.context_window", self.context_window, 128, 2**31, "128 or more")
         _check_service("chat", self)
+
+
+class AnswerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `ask` makes an answer of what was retrieved (spec 4).
+
+    `engine`: None = "extractive" where no `chat.model` is set, else by what that names. `system` replaces the system
+    prompt. `max_tokens`: of an answer; so many are kept free in the model's window. `sources_as`: whose turn holds the
+    sources. `always`: ask the model even where nothing relevant was found.
+    """
+
+    engine: Engine | None = None
+    system: str | None = None
+    max_tokens: int = 1024
+    seed: int | None = None
+    sources_as: SourcesAs = "user"
+    stream: bool = True  # let a service send the answer as it is written
+    always: bool = False
+    min_cosine: float = 0.32  # below it, and below min_coverage, there is no confident answer (`answer.confidence`)
+    min_coverage: float = 0.4  # share of the question's terms, by idf, that the best source holds
+    sentences: int = 3  # of an extractive answer, at most
+    rewrite: bool = True  # a question that follows on others is made one that stands alone, for the retrieval
+    verify: bool = False
+    strict_citations: bool = False
+    renumber: bool = False
+
+    def __post_init__(self) -> None:
+        _within("answer.max_tokens", self.max_tokens, 1, 2**31, "1 or more")
+        _within("answer.min_cosine", self.min_cosine, -1.0, 1.0, "-1 to 1")
+        _within("answer.min_coverage", self.min_coverage, 0.0, 1.0, "0 to 1")
+        _within("answer.sentences", self.sentences, 1, 1000, "1 to 1000")
+        if self.seed is not None:
+            _within("answer.seed", self.seed, 0, 2**32 - 1, "0 to 4294967295")
+        if self.system is not None and not self.system.strip():
+            raise OptionError("answer.system", self.system, "some text")
 
 
 class RerankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -340,4 +382,5 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retrieval: RetrievalOptions = RetrievalOptions()
     rerank: RerankSettings = RerankSettings()
     chat: ChatSettings = ChatSettings()
+    answer: AnswerSettings = AnswerSettings()
     output: OutputSettings = OutputSettings()

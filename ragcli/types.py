@@ -427,6 +427,17 @@ class TermView(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[TermStat, ...]
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a text stands: in which document, and in which of its chunks.
+
+    `chunks`: indices of those that hold all of it; `parts`: of those that hold a part, where none holds it all.
+    """
+
+    document_id: str
+    chunks: tuple[int, ...]
+    parts: tuple[int, ...] = ()
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to read: a file found by the walk, or standard input.
 
@@ -493,11 +504,55 @@ class Reranker(Protocol):
     def close(self) -> None: ...
 
 
-class Message(msgspec.Struct, frozen=True):
-    """One turn of a conversation with a language model. `role`: "system", "user" or "assistant"."""
+class ToolCall(msgspec.Struct, frozen=True):
+    """That an assistant's turn asks for the result of a function: its name, its arguments as JSON."""
+
+    id: str
+    function: str
+    arguments: str
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One turn of a conversation with a language model. `role`: "system", "user", "assistant" or "tool".
+
+    `tool_calls`: of an assistant that asks for something; `tool_call_id`: of the tool's turn that answers it.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens as the model's server counts them: of the prompt it read, of what it wrote. None: it does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reply is wanted. `max_tokens`: the longest one. `stream`: piece by piece, as it is written."""
+
+    max_tokens: int | None = None
+    seed: int | None = None
+    stream: bool = True
+
+
+class ChatReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a language model wrote.
+
+    `finish`: why it ended, in its server's word ("stop", "length" …); "" where that is not known. `reasoning`: what it
+    thought before, apart from the text. `problem`: why this is not the whole of it; "" of a whole one. `notes`: what
+    was asked for and not done.
+    """
+
+    text: str
+    finish: str = ""
+    reasoning: str = ""
+    usage: Usage = Usage()
+    problem: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Chat(Protocol):
@@ -511,6 +566,145 @@ class Chat(Protocol):
         """Raises: RemoteError, after all retries; RagcliError where the reply holds no text."""
 
     def close(self) -> None: ...
+
+
+class ChatModel(Chat, Protocol):
+    """A language model that answers people: piece by piece, with all that there is to know of its reply."""
+
+    @property
+    def window(self) -> int | None:
+        """The tokens of prompt and reply that it can hold; None = not known."""
+
+    def write(self, messages: Sequence[Message], wish: Wish, on_text: Callable[[str], None]) -> ChatReply:
+        """The reply; `on_text` gets each piece of its text as it comes, which joined are that text.
+
+        What breaks off after it has begun is given back with its `problem`.
+        Raises: RemoteError, after all retries: nothing came; RagcliError where the reply holds no text.
+        """
+
+    def count(self, text: str) -> int | None:
+        """The tokens of the text, by the model's own tokenizer; None where that can't be asked."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A line of a prompt's ledger. `name`: "system", "history", "source", "question" or "frame" (roles and labels).
+
+    `source` numbers sources from 1.
+    """
+
+    name: str
+    tokens: int
+    source: int | None = None
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a language model is sent, and what it is made of.
+
+    `sources` in their order in the prompt, numbered from 1. `parts` add up to `tokens`, by the tokenizer `counted_by`.
+    `window`: what the model holds, `reserve`: what is kept free in it for the answer, `limit`: what the prompt may
+    have; None = not known. `forged`: (source number, places in it that looked like parts of a prompt, and were
+    escaped).
+    """
+
+    messages: tuple[Message, ...]
+    sources: tuple[Hit, ...]
+    parts: tuple[Part, ...]
+    tokens: int
+    counted_by: str
+    window: int | None = None
+    reserve: int = 0
+    limit: int | None = None
+    dropped: tuple[Drop, ...] = ()
+    forged: tuple[tuple[int, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Citation(msgspec.Struct, frozen=True, kw_only=True):
+    """That an answer names a source: the marker as it is written, `text[start:end]` of the answer, and whose number.
+
+    `valid`: a source of that number was sent. `supported`: whether that source supports the sentence; None = not tried.
+    """
+
+    marker: str
+    source: int
+    start: int
+    end: int
+    valid: bool
+    supported: bool | None = None
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence of an answer, `text[start:end]`, held against the sources (spec A9).
+
+    `cited`: the sources it names; `supporting`: those that say so, of all that were sent; `supported`: whether one that
+    it names is among them, or, of a sentence that names none, any. `by`: the source that comes nearest to saying so,
+    and `support`: how near, 0 to 1. `why`: why it is not supported, in words.
+    """
+
+    text: str
+    start: int
+    end: int
+    cited: tuple[int, ...]
+    supported: bool
+    supporting: tuple[int, ...]
+    by: int | None
+    support: float
+    why: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Pipeline.ask` gives back.
+
+    `outcome`: "answered"; "incomplete": it broke off, `text` is what came; "no-answer": nothing relevant was retrieved,
+    no model was asked, and `text` says so. `engine`: "extractive", or the model's name. `search`: what was sought.
+    `sources` in the order of their numbers. `renumbered`: number as it was -> number as it is. `statements` are there
+    when citations were verified. `prompt`: what was sent; None of an engine that is sent none. `timings` in seconds.
+    `warnings` are of a degraded answer, those of the retrieval included; `notes` explain.
+    """
+
+    question: str
+    search: str
+    text: str
+    outcome: str
+    engine: str
+    sources: tuple[Hit, ...]
+    result: Result
+    citations: tuple[Citation, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    renumbered: Mapping[int, int] = {}
+    prompt: Prompt | None = None
+    usage: Usage = Usage()
+    finish: str = ""
+    reasoning: str = ""
+    problem: str = ""
+    timings: Mapping[str, float] = {}
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Observer(Protocol):
+    """Is shown the exact messages, in their order, just before they are sent. What it raises never harms the answer."""
+
+    def __call__(self, messages: Sequence[Message]) -> None: ...
+
+
+class Lens(Protocol):
+    """What judging texts takes: their terms, what a term is worth in the index, and what they mean."""
+
+    def terms(self, text: str) -> list[str]:
+        """As the index cuts them."""
+
+    def idf(self, terms: Sequence[str]) -> Mapping[str, float]:
+        """Of each distinct term, 0 or more."""
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        """(n_texts, dimension), rows of length 1 or 0; None where the index has no vectors or its embedder is away."""
+
+    def query_vector(self, text: str) -> NDArray[np.float32] | None:
+        """That of a query, (dimension,); None likewise."""
+
+    def problem(self) -> str:
+        """Why texts could not be embedded; "" where they could, or nobody asked."""
 
 
 class Corpus(Protocol):
@@ -553,10 +747,13 @@ class Stage(Protocol):
 
 
 __all__ = [
-    "ArmScore", "Chat", "Chunk", "ChunkView", "Chunker", "Corpus", "Document", "DocumentLine", "DocumentView", "Drop",
+    "Answer", "ArmScore", "Chat", "ChatModel", "ChatReply", "Chunk", "ChunkView", "Chunker", "Citation",
+    "Corpus", "Document", "DocumentLine", "DocumentView", "Drop",
     "Embedded", "Embedder", "EmbedderCard", "Event",
-    "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Listener", "Mark", "Message", "Metadata",
-    "MetadataValue", "Parent",
-    "Problem", "Ranking", "ReadRequest", "Reader", "Relevance", "Reranker", "Result", "Scalar",
-    "Sequence", "Source", "Span", "Stage", "Stats", "Step", "TermStat", "TermView", "Trace", "ignore_event",
+    "Heading", "Hit", "IngestOptions", "IngestReport", "Iterator", "Lens", "Listener", "Mark", "Message", "Metadata",
+    "MetadataValue", "Observer", "Parent", "Part", "Place",
+    "Problem", "Prompt", "Ranking", "ReadRequest", "Reader", "Relevance", "Reranker", "Result", "Scalar",
+    "Sequence", "Source", "Span", "Stage", "Statement", "Stats", "Step", "TermStat", "TermView", "ToolCall", "Trace",
+    "Usage", "Wish",
+    "ignore_event",
 ]  # fmt: skip

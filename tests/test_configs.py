@@ -65,6 +65,8 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "agentic-dart": {
         "retrieval.mode": "vector", "retrieval.top_k": 4, "retrieval.mmr": True, "retrieval.mmr_lambda": 0.7,
     },
+    "ollama": {"chat.base_url": "http://127.0.0.1:11434/v1", "chat.context_window": 4096},
+    "vllm": {"chat.base_url": "http://127.0.0.1:8000/v1", "chat.context_window": 32768},
 }  # fmt: skip
 
 

@@ -55,6 +55,12 @@ RANGES: dict[str, tuple[str, list[float]]] = {
     "chat.requests_per_minute": ("0.001 to 1e9", [0.0, -1.0, 1e10, nan, inf]),
     "chat.timeout_seconds": ("0.001 to 86400", [0.0, 86401.0, nan, inf]),
     "chat.retries": ("0 to 100", [-1, 101]),
+    "chat.context_window": ("128 or more", [0, 127, -1]),
+    "answer.max_tokens": ("1 or more", [0, -1]),
+    "answer.seed": ("0 to 4294967295", [-1, 2**32]),
+    "answer.min_cosine": ("-1 to 1", [-1.1, 1.1, nan, inf]),
+    "answer.min_coverage": ("0 to 1", [-0.1, 1.1, nan, inf]),
+    "answer.sentences": ("1 to 1000", [0, 1001]),
 }
 CASES = [(key, value, allowed) for key, (allowed, values) in RANGES.items() for value in values]
 FLAGS = {
@@ -69,6 +75,9 @@ FLAGS = {
     "retrieval.mmr_lambda": ("query", "x", "--lambda"),
     "retrieval.mmr_candidate_count": ("query", "x", "--mmr-candidates"),
     "retrieval.max_context_tokens": ("query", "x", "--max-context-tokens"),
+    "answer.max_tokens": ("ask", "x", "--max-tokens"),
+    "answer.seed": ("ask", "x", "--seed"),
+    "chat.temperature": ("ask", "x", "--temperature"),
 }
 
 

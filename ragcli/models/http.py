@@ -56,6 +56,9 @@ HIDDEN = "(hidden)"
 _SHORTEST_QUERY_SECRET = 8  # a shorter value of the query is a version or a switch
 
 
+Take = Callable[[str, str], bool]  # kind and data of an event -> whether nothing more is wanted
+
+
 class Clock(msgspec.Struct, frozen=True):
     """Time and chance. `now` is monotonic, `wall` counts from 1970; both in seconds. `random` is in [0, 1).
 
@@ -106,6 +109,10 @@ class StatusError(RemoteError):
         super().__init__(message, hint)
         self.status = status
         self.body = body
+
+
+class BrokenStream(RemoteError):
+    """A stream of events broke off after it had begun."""
 
 
 class _Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +170,7 @@ class HttpClient:
         self._closed = threading.Event()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._url = _checked_url(service)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"} | _authorization(service)
+        self._headers = {"Content-Type": "application/json"} | _authorization(service)
         self._secrets = _secrets(service, self._url)
 
     def __repr__(self) -> str:
@@ -181,6 +188,18 @@ class HttpClient:
     def get(self, path: str) -> Any:
         """The decoded answer to GET `base_url`/`path`. Raises: as `post`."""
         return self._exchange("GET", path, b"")
+
+    def stream(self, path: str, body: object, take: Take) -> Any:
+        """POST as `post`; each server-sent event of the answer goes to `take` as it comes. Returns None.
+
+        Where the service answers with JSON instead, that is returned, decoded, as by `post`. It is sent again only
+        until the first event came; from then on a part of an answer may take `WHOLE` time-outs, not all of it.
+
+        Raises: BrokenStream: it breaks off after an event; else as `post`. What `take` raises.
+        """
+        events = _Events(take)
+        found = self._exchange("POST", path, msgspec.json.encode(body), events)
+        return None if events.is_stream else found
 
     def close(self) -> None:
         """Ends the connections, and a pause of another thread, which gets a RemoteError. For good."""
@@ -206,46 +225,58 @@ class HttpClient:
         weakref.finalize(self, client.close)
         return client
 
-    def _exchange(self, method: str, path: str, content: bytes) -> Any:
+    def _exchange(self, method: str, path: str, content: bytes, reading: _Reading | None = None) -> Any:
         url = self._url._replace(path=f"{self._url.path.rstrip('/')}/{path}")
-        failure, tries = self._try(method, urlunsplit(url), content), 1
+        reading = reading or _Whole()
+        failure, tries = self._try(method, urlunsplit(url), content, reading), 1
         while isinstance(failure, _Failure):
+            if reading.progress:
+                raise BrokenStream(f"{self._service.name}: {failure.reason}")
             pause = self._pause(failure, tries)
             if pause is None:
                 raise self._error(f"{method} {_shown(url)}", failure, tries)
             self._tell(failure, pause, tries)
             self._wait(pause)
-            failure, tries = self._try(method, urlunsplit(url), content), tries + 1
-        return self._decoded(f"{method} {_shown(url)}", failure)
+            failure, tries = self._try(method, urlunsplit(url), content, reading), tries + 1
+        return None if reading.is_stream else self._decoded(f"{method} {_shown(url)}", failure)
 
-    def _try(self, method: str, url: str, content: bytes) -> bytes | _Failure:
+    def _try(self, method: str, url: str, content: bytes, reading: _Reading) -> bytes | _Failure:
         self._wait(min(self._pace.turn(), self._left()))
         left = self._left()
         if left <= 0:
             return _Failure(reason="no time is left for it", passing=False)
         timeout, seconds = min(self._limits.timeout, left), min(WHOLE * self._limits.timeout, left)
-        rang = threading.Event()
-        alarm = threading.Timer(seconds, self._shut_down, [rang])
-        alarm.daemon = True
+        ended, rang = threading.Event(), threading.Event()
+        alarm = threading.Thread(target=self._watch, args=(reading, seconds, ended, rang), daemon=True)
         alarm.start()
         try:
-            found = self._answer(method, url, content, timeout)
+            found = self._answer(method, url, content, timeout, reading)
         finally:
-            alarm.cancel()
+            ended.set()
         if rang.is_set():  # whatever came: an answer of no stated length looks whole where it was cut
             return _Failure(reason=f"no whole answer within {seconds:g} s", passing=True)
         return found
 
-    def _answer(self, method: str, url: str, content: bytes, timeout: float) -> bytes | _Failure:
+    def _watch(self, reading: _Reading, seconds: float, ended: threading.Event, rang: threading.Event) -> None:
+        """Shuts the connections down when `seconds` have brought nothing new."""
+        seen = reading.progress
+        while not ended.wait(None if seconds == inf else seconds):
+            if reading.progress == seen:
+                self._shut_down(rang)
+                return
+            seen = reading.progress
+
+    def _answer(self, method: str, url: str, content: bytes, timeout: float, reading: _Reading) -> bytes | _Failure:
         import httpx2
 
         wait = httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT))
+        headers = {**self._headers, "Accept": reading.accept}
         try:
             sent = self._client.stream(
-                method, url, content=content, headers=self._headers, timeout=wait, extensions={"trace": self._trace}
+                method, url, content=content, headers=headers, timeout=wait, extensions={"trace": self._trace}
             )
             with sent as response:
-                body = _read(response)
+                body = reading.read(response)
         except httpx2.ConnectTimeout:
             return _Failure(reason="no connection in time", passing=True)
         except httpx2.TimeoutException:
@@ -328,6 +359,47 @@ class HttpClient:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+class _Whole:
+    """Reads an answer that comes as one."""
+
+    accept = "application/json"
+    is_stream = False
+    progress = 0  # a part of it is worth nothing
+
+    def read(self, response: httpx2.Response) -> bytes | None:
+        """The body, unpacked; None where it is larger than `LARGEST`."""
+        return _read(response)
+
+
+class _Events:
+    """Reads an answer event by event (`progress` counts them), where it is a stream of events."""
+
+    accept = "text/event-stream, application/json"
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self.is_stream = False
+        self.progress = 0
+
+    def read(self, response: httpx2.Response) -> bytes | None:
+        """b"" after the last event; the body of an answer that is no stream."""
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.is_stream = response.is_success and not kind.endswith("json")
+        if not self.is_stream:
+            return _read(response)
+        import httpx2
+
+        response.headers["content-type"] = "text/event-stream; charset=utf-8"  # some call it text/plain
+        for event in httpx2.EventSource(response):
+            self.progress += 1
+            if self._take(event.event, event.data):
+                break
+        return b""
+
+
+_Reading = _Whole | _Events
 
 
 def _read(response: httpx2.Response) -> bytes | None:

@@ -55,10 +55,10 @@ class LlmReranker:
         self._listen = listen
 
     @classmethod
-    def open(cls, settings: Settings, place: ModelPlace, listen: Listener) -> LlmReranker:  # noqa: ARG003 - no files
+    def open(cls, settings: Settings, place: ModelPlace, listen: Listener) -> LlmReranker:
         """The one that the settings mean, of `rerank.model`, else `chat.model`. Raises: UsageError, as `open_chat`."""
         budget = TimeBudget(settings.rerank.time_budget_seconds)
-        chat = open_chat(settings, listen, model=settings.rerank.model, left=budget.left)
+        chat = open_chat(settings, listen, place=lambda: place, model=settings.rerank.model, left=budget.left)
         return cls(chat, budget=budget, listen=listen)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from ragcli.errors import RagcliError, RemoteError, UsageError
 from ragcli.models.chat import ServiceChat, open_chat
+from ragcli.models.place import ModelPlace
 from ragcli.options import ChatSettings, Settings
 from ragcli.types import Message, ignore_event
 from tests.llama import Llama
@@ -47,6 +48,11 @@ def make(service: EmbeddingService) -> Iterator[Make]:
     yield call
     for chat in made:
         chat.close()
+
+
+def nowhere() -> ModelPlace:
+    """No service keeps a model here."""
+    raise AssertionError("a service needs no place for models")
 
 
 def said(content: object, **more: object) -> Reply:
@@ -99,7 +105,7 @@ def test_the_text_is_taken_from_either_form(service: EmbeddingService, make: Mak
         ({"choices": []}, "an answer of no known form: "),
         ({"choices": [{"text": "7"}]}, "an answer of no known form"),
         ({"choices": {"message": 1}}, "an answer of no known form"),
-        ({"error": {"message": f"bad {KEY}"}}, r'no known form: {"error": {"message": "bad \(hidden\)"}}'),
+        ({"error": {"message": f"bad {KEY}"}}, r"an error in place of a reply: bad \(hidden\)"),
         ("7", "an answer of no known form"),
         (None, "an answer of no known form"),
     ],
@@ -167,10 +173,10 @@ def settings(service: EmbeddingService, **more: Any) -> Settings:
 
 
 def test_it_is_opened_by_its_settings(service: EmbeddingService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert open_chat(settings(service), ignore_event).reply(ASKED) == "30 metres"
+    assert open_chat(settings(service), ignore_event, place=nowhere).reply(ASKED) == "30 metres"
     assert "authorization" not in service.requests[0].headers
     monkeypatch.setenv("OWN_KEY", KEY)
-    chat = open_chat(settings(service, key_variable="OWN_KEY"), ignore_event, model="other")
+    chat = open_chat(settings(service, key_variable="OWN_KEY"), ignore_event, place=nowhere, model="other")
     chat.reply(ASKED)
     assert service.requests[1].headers["authorization"] == f"Bearer {KEY}"
     assert service.requests[1].body["model"] == "other"
@@ -180,16 +186,16 @@ def test_it_is_opened_by_its_settings(service: EmbeddingService, monkeypatch: py
 def test_the_environment_may_name_the_service(service: EmbeddingService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", service.url)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    open_chat(settings(service, base_url=None), ignore_event).reply(ASKED)
+    open_chat(settings(service, base_url=None), ignore_event, place=nowhere).reply(ASKED)
     assert service.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_without_a_model_or_a_service_it_says_what_to_set(service: EmbeddingService) -> None:
     with pytest.raises(UsageError, match="no language model is named") as caught:
-        open_chat(settings(service, model=None), ignore_event)
+        open_chat(settings(service, model=None), ignore_event, place=nowhere)
     assert "chat.model" in caught.value.hint
     with pytest.raises(UsageError, match="no service is named") as caught:
-        open_chat(settings(service, base_url=None), ignore_event)
+        open_chat(settings(service, base_url=None), ignore_event, place=nowhere)
     assert "chat.base_url" in caught.value.hint
 
 
@@ -197,13 +203,13 @@ def test_without_a_model_or_a_service_it_says_what_to_set(service: EmbeddingServ
 
 
 def test_a_real_server_answers(llama: Llama) -> None:
-    chat = open_chat(Settings(chat=ChatSettings(model=llama.model, base_url=llama.url)), ignore_event)
+    chat = open_chat(Settings(chat=ChatSettings(model=llama.model, base_url=llama.url)), ignore_event, place=nowhere)
     assert chat.reply([Message("user", "Say hello.")], max_tokens=8).strip()
     chat.close()
 
 
 def test_a_real_server_says_what_is_wrong(llama: Llama) -> None:
-    chat = open_chat(Settings(chat=ChatSettings(model=llama.model, base_url=llama.url)), ignore_event)
+    chat = open_chat(Settings(chat=ChatSettings(model=llama.model, base_url=llama.url)), ignore_event, place=nowhere)
     with pytest.raises(RemoteError, match="400 Bad Request"):
         chat.reply([Message("user", "word " * 5000)])  # more than its window
     chat.close()
