@@ -6,7 +6,8 @@ contradict the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +16,32 @@ import msgspec
 from ragcli import shortage
 from ragcli.arms import Arm, DenseArm, KeywordArm, QueryVector
 from ragcli.corpus import ADD_PARENTS, IndexCorpus, Promise
-from ragcli.errors import IndexMismatch, IndexUnusable, RagcliError, UsageError
+from ragcli.errors import IndexMismatch, IndexUnusable, ModelMissing, RagcliError, RemoteError, UsageError
 from ragcli.models import guard
-from ragcli.options import Mode, RetrievalOptions, Settings
+from ragcli.options import Engine, Mode, RetrievalOptions, Settings
 from ragcli.retrieval import DEEPEST, Call, Retrieval, Stages
 from ragcli.sequence import Tools, sequence, thinning
 from ragcli.store.sqlite.store import SqliteStore
-from ragcli.types import Chat, Embedder, EmbedderCard, Listener, Reranker, Result, Trace, ignore_event
+from ragcli.types import (
+    Answer,
+    ChatModel,
+    Embedder,
+    EmbedderCard,
+    Lens,
+    Listener,
+    Message,
+    Reranker,
+    Result,
+    Trace,
+    ignore_event,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from ragcli.asking import Draft, Hearing, Question
     from ragcli.models.place import ModelPlace
+    from ragcli.prompt import Window
     from ragcli.store.sqlite.inspect import Inspector
     from ragcli.tokens import Tokenizer
 
@@ -58,7 +73,7 @@ class Pipeline:
         self._listen, self._models = listen, models
         self._embedder: tuple[EmbedderCard, Embedder] | None = None
         self._reranker: Promise[Reranker] = Promise(self._open_reranker)
-        self._chat: Promise[Chat] = Promise(self._open_chat)
+        self._chat: Promise[ChatModel] = Promise(self._open_chat)
         self._tokenizer: Promise[Tokenizer] = Promise(self._open_tokenizer)
         self.settings = settings
 
@@ -121,6 +136,62 @@ class Pipeline:
                 if self._store.card() == ready.card:
                     tools = self._tools(chosen, ready)
                     return self._retrieved(query, chosen, ready, sequence(first, chosen, self.settings.rerank, tools))
+
+    def ask(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        history: Sequence[Message] = (),
+        hearing: Hearing | None = None,
+    ) -> Answer:
+        """The answer to a question, from the hits that `retrieve` gives, with its citations checked (spec 4).
+
+        `settings.answer` and `settings.chat` say who answers and how; `hearing`: who hears of it meanwhile.
+        Raises: as `retrieve`; UsageError: no model, no key, a question longer than the window; ModelMissing;
+        RemoteError, RagcliError: the model gives no answer at all.
+        """
+        from ragcli import asking
+
+        return asking.ask(self._question(question, options, history), _Lent(self), hearing or asking.Hearing())
+
+    def draft(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        history: Sequence[Message] = (),
+        hearing: Hearing | None = None,
+    ) -> Draft:
+        """The prompt that `ask` would send, with all that led to it; nothing is sent (spec A11). Raises: as `ask`."""
+        from ragcli import asking
+
+        return asking.draft(self._question(question, options, history), _Lent(self), hearing or asking.Hearing())
+
+    @property
+    def engine_name(self) -> str:
+        """Who answers: "extractive", or the language model's name. Raises: UsageError, ModelMissing, RemoteError."""
+        engine = self._engine
+        return engine if engine == "extractive" else self._chat.get().name
+
+    def _question(self, text: str, options: RetrievalOptions | None, history: Sequence[Message]) -> Question:
+        from ragcli import asking
+
+        engine = self._engine
+        if engine != "extractive":
+            self._chat.get()  # a mistake in the settings is told before anything is searched
+        return asking.Question(
+            text=text, engine=engine, settings=self.settings.answer, options=options or self.settings.retrieval,
+            history=tuple(history),
+        )  # fmt: skip
+
+    @property
+    def _engine(self) -> Engine:
+        if self.settings.answer.engine is not None:
+            return self.settings.answer.engine
+        from ragcli.models.chat import engine_of
+
+        return engine_of(self.settings)
 
     # ------------------------------------------------------------------------------------------------- made ready for
 
@@ -215,10 +286,35 @@ class Pipeline:
 
         return open_reranker(self.settings, self._place(), self._listen)
 
-    def _open_chat(self) -> Chat:
+    def _open_chat(self) -> ChatModel:
         from ragcli.models.chat import open_chat
 
-        return open_chat(self.settings, self._listen)
+        named = self.settings.answer.engine
+        engine = None if named == "extractive" else named
+        return open_chat(self.settings, self._listen, place=self._place, engine=engine)
+
+    def _new_lens(self) -> Lens:
+        from ragcli.lens import IndexLens
+
+        card = self._store.card()
+        return IndexLens(self._store, None if card is None or self._is_off else Promise(lambda: self._opened(card)))
+
+    def _new_window(self) -> Window:
+        """How much the model of `ask` can hold, and what counts its tokens; without one, as a prompt is counted."""
+        from ragcli import tokens
+        from ragcli.prompt import Window
+
+        chat = None if self._engine == "extractive" else self._chat.get()
+        size = self.settings.chat.context_window if chat is None else chat.window
+        reserve = self.settings.answer.max_tokens
+        if chat is not None and chat.count("a") is not None:
+            own = cache(lambda text: chat.count(text) or 0)
+            return Window(count=own, counted_by=chat.name, size=size, reserve=reserve, is_own=True)
+        try:
+            count, named = self._tokenizer.get().count, "cl100k_base"
+        except (ModelMissing, RemoteError):
+            count, named = tokens.estimate, "estimated, rather too high"
+        return Window(count=cache(count), counted_by=named, size=size, reserve=reserve)
 
     def _open_tokenizer(self) -> Tokenizer:
         from ragcli import tokens
@@ -276,6 +372,31 @@ class Pipeline:
             return []
         them = f"{missing:,} of {self._store.size():,} chunks have no vector yet, and dense search can't find them"
         return [f"{them}: ragcli ingest goes on from there"]
+
+
+class _Lent:
+    """What a pipeline lends to a question (`asking.Means`)."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._lens: list[Lens] = []
+        self._window: list[Window] = []
+
+    def retrieve(self, query: str, options: RetrievalOptions) -> Result:
+        return self._pipeline.retrieve(query, options)
+
+    def lens(self) -> Lens:
+        if not self._lens:
+            self._lens.append(self._pipeline._new_lens())
+        return self._lens[0]
+
+    def chat(self) -> ChatModel:
+        return self._pipeline._chat.get()
+
+    def window(self) -> Window:
+        if not self._window:
+            self._window.append(self._pipeline._new_window())
+        return self._window[0]
 
 
 class _Ready(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
-from ragcli.errors import OptionError
+from ragcli.errors import OptionError, UsageError
 from ragcli.options import AnalyzerSettings
 from ragcli.stopwords import STOPWORDS
 
@@ -49,6 +49,17 @@ class _WordCharacters(dict[int, int | str]):
         word = character.isalnum() or unicodedata.category(character)[0] == "M"
         self[code] = kept = code if word else " "
         return kept
+
+
+def matching(text: str) -> re.Pattern[str]:
+    """Finds a text wherever it stands: white space equals other white space, upper case lower case.
+
+    Raises: UsageError: the text is blank.
+    """
+    words = text.split()
+    if not words:
+        raise UsageError("the text to look for is empty", "give at least one word")
+    return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
 
 
 class Analyzer:

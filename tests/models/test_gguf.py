@@ -93,10 +93,15 @@ def test_what_is_closed_answers_no_more(file: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "base_url", "engine"),
     [
-        (None, None, "extractive"), ("gpt-4o", None, "openai"), (NAME, None, "gguf"),
-        ("qwen2.5-coder-0.5b", None, "gguf"), ("own.GGUF", None, "gguf"), (NAME, "http://127.0.0.1:1/v1", "openai"), ("minilm", None, "openai"),
+        (None, None, "extractive"),
+        ("gpt-4o", None, "openai"),
+        (NAME, None, "gguf"),
+        ("qwen2.5-coder-0.5b", None, "gguf"),
+        ("own.GGUF", None, "gguf"),
+        (NAME, "http://127.0.0.1:1/v1", "openai"),
+        ("minilm", None, "openai"),
     ],
-)  # fmt: skip
+)
 def test_where_a_model_runs_is_told_by_its_name(name: str | None, base_url: str | None, engine: str) -> None:
     assert engine_of(Settings(chat=ChatSettings(model=name, base_url=base_url))) == engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ragcli.errors import UsageError
@@ -13,9 +13,12 @@ from ragcli.store.sqlite.layout import BLOCK
 from ragcli.store.sqlite.scoring import Lists, Term
 from ragcli.store.sqlite.search import KeywordIndex
 from ragcli.store.sqlite.store import SqliteStore
-from ragcli.types import Chunk, ChunkView, DocumentLine, DocumentView, Stats, TermStat, TermView
+from ragcli.text import matching
+from ragcli.types import Chunk, ChunkView, DocumentLine, DocumentView, Place, Span, Stats, TermStat, TermView
 
 SHOWN = 20  # postings of a term that are listed
+MOST_PLACES = 100  # documents that hold a text
+_CHUNKED = "SELECT id, document_id, first_chunk FROM documents WHERE chunk_count > 0 ORDER BY document_id"
 NEAREST = 3  # ids that are proposed in place of one that is not there
 
 
@@ -175,6 +178,29 @@ class Inspector:
                 for _ in range(size):
                     yield block * BLOCK + next(lows), entries.tf(position)
                     position += 1
+
+    def places(self, text: str, most: int = MOST_PLACES) -> tuple[Place, ...]:
+        """The documents that hold the text, `most` at most, in the order of their ids. Reads all that is stored.
+
+        White space counts as equal to other white space, upper case to lower case.
+        """
+        found: list[Place] = []
+        wanted = matching(text)
+        with self._store.snapshot():
+            for number, name, first in self._db.execute(_CHUNKED).fetchall():
+                spans = [match.span() for match in wanted.finditer(documents.text_of(self._db, number))]
+                if spans:
+                    found.append(self._place(name, number, first, spans))
+                if len(found) == most:
+                    break
+        return tuple(found)
+
+    def _place(self, name: str, number: int, first: int, spans: Sequence[Span]) -> Place:
+        rows = self._db.execute('SELECT id, "start", "end" FROM chunks WHERE document = ? ORDER BY id', (number,))
+        chunks = [(chunk - first, start, end) for chunk, start, end in rows]
+        whole = {at for at, low, high in chunks for start, end in spans if low <= start and end <= high}
+        parts = {at for at, low, high in chunks for start, end in spans if low < end and start < high}
+        return Place(name, tuple(sorted(whole)), () if whole else tuple(sorted(parts)))
 
     def check(self) -> list[str]:
         """Every fault of the index, in words; [] when it is sound."""

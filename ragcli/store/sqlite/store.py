@@ -160,6 +160,10 @@ class SqliteStore:
         """Those of the terms that some chunk has."""
         return {term.text for term in self._keyword.look_up(list(terms)) if term.df}
 
+    def idf(self, terms: Collection[str]) -> Mapping[str, float]:
+        """The idf of each distinct term, ln(1 + (N - df + 0.5) / (df + 0.5)); of one that no chunk has, df is 0."""
+        return {term.text: term.idf for term in self._keyword.look_up(list(terms))}
+
     def admitted(self, conditions: Sequence[Condition]) -> int:
         """How many chunks meet all `conditions`."""
         from ragcli.store.sqlite.eligible import eligible
