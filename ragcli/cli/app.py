@@ -20,6 +20,7 @@ from ragcli.errors import UsageError, did_you_mean, shortened
 COMMANDS = {
     "ingest": "Read files into the index; again: only what is new or changed.",
     "query": "Search the index.",
+    "ask": "Answer a question from the index, citing the sources.",
     "inspect": "Look into the index: figures, documents, chunks, terms, settings.",
     "models": "Fetch, list and check the models that run here.",
 }

@@ -11,6 +11,7 @@ import typer
 from ragcli.cli import explained, progress, streams
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, begin
 from ragcli.cli.formats import Reply, remark, render
+from ragcli.cli.last_query import remember
 from ragcli.cli.retrieval import RETRIEVAL, options, query_text, settings_of, without_effect
 from ragcli.cli.wording import counted
 from ragcli.errors import UsageError
@@ -112,6 +113,7 @@ def command(
     with progress.shown_when_slow(quiet=session.common.quiet) as listen, session.open(listen) as pipeline:
         found = pipeline.retrieve(asked, session.settings.retrieval)
         analyzer = pipeline.settings.analyzer
+    remember(session.index_file, "query", asked, retrieval)
     _write(session, name, Reply(result=found, explain=explain, full=full, null=null), analyzer)
     return 1 if fail_empty and not found.ranking.hits else 0
 

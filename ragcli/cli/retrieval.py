@@ -41,7 +41,7 @@ class Flag(NamedTuple):
     kind: Any
 
 
-def _option(
+def option(
     kind: Any, *names: str, help: str, metavar: str | None = None, default: object = None, panel: str = RETRIEVAL
 ) -> Any:
     """The type of an option that is None when it was not given; `default`: what then holds, in words."""
@@ -52,16 +52,16 @@ def _option(
 
 
 def _after(kind: Any, *names: str, help: str, metavar: str | None = None, default: object = None) -> Any:
-    return _option(kind, *names, help=help, metavar=metavar, default=default, panel=AFTER)
+    return option(kind, *names, help=help, metavar=metavar, default=default, panel=AFTER)
 
 
 FLAGS: Mapping[str, Flag] = {
     "top_k": Flag(
-        "retrieval.top_k", _option(int, "--top-k", "-k", metavar="N", help="Hits to show.", default=DEFAULTS.top_k)
+        "retrieval.top_k", option(int, "--top-k", "-k", metavar="N", help="Hits to show.", default=DEFAULTS.top_k)
     ),
     "mode": Flag(
         "retrieval.mode",
-        _option(
+        option(
             Mode,
             "--mode",
             help="keyword: by the query's terms (BM25); vector: by meaning, as the index's model sees it (cosine); "
@@ -71,7 +71,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "fusion": Flag(
         "fusion.method",
-        _option(
+        option(
             FusionMethod,
             "--fusion",
             help="How hybrid makes one score of two: the weighted sum of scaled scores (relative), of standard "
@@ -81,7 +81,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "weights": Flag(
         "fusion.weights",
-        _option(
+        option(
             str,
             "--weights",
             metavar="ARM=X,...",
@@ -92,11 +92,11 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "exact": Flag(
         "retrieval.exact",
-        _option(bool, "--exact", help="Compare the query with every vector, however large the index is."),
+        option(bool, "--exact", help="Compare the query with every vector, however large the index is."),
     ),
     "candidates": Flag(
         "retrieval.candidate_count",
-        _option(
+        option(
             int,
             "--candidates",
             metavar="N",
@@ -106,7 +106,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "filters": Flag(
         "retrieval.metadata_filter",
-        _option(
+        option(
             list[str],
             "--filter",
             metavar="KEY=VALUE",
@@ -116,7 +116,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "where": Flag(
         "retrieval.where",
-        _option(
+        option(
             str,
             "--where",
             metavar="EXPR",
@@ -126,7 +126,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "min_score": Flag(
         "retrieval.min_score",
-        _option(
+        option(
             float,
             "--min-score",
             metavar="X",
@@ -136,7 +136,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "per_document": Flag(
         "retrieval.per_document",
-        _option(int, "--per-document", metavar="N", help="At most N hits of one document.", default="no limit"),
+        option(int, "--per-document", metavar="N", help="At most N hits of one document.", default="no limit"),
     ),
     "redundancy_filter": Flag(
         "retrieval.redundancy_filter",
@@ -259,8 +259,11 @@ FLAGS: Mapping[str, Flag] = {
 }
 
 
-def options(*, after: str) -> Callable[[Command], Command]:
-    """Puts every option into a command's signature, behind its parameter `after` and in place of `**retrieval`."""
+def options(*, after: str, more: Mapping[str, Flag] | None = None) -> Callable[[Command], Command]:
+    """Puts every option into a command's signature, behind its parameter `after` and in place of `**retrieval`.
+
+    `more`: other options that go the same way.
+    """
 
     def with_options(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
@@ -268,7 +271,7 @@ def options(*, after: str) -> Callable[[Command], Command]:
         at = 1 + [one.name for one in own].index(after)
         shared = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=flag.kind)
-            for name, flag in FLAGS.items()
+            for name, flag in {**FLAGS, **(more or {})}.items()
         ]
         command.__signature__ = signature.replace(parameters=[*own[:at], *shared, *own[at:]])  # type: ignore[attr-defined]
         return command
@@ -299,11 +302,11 @@ def _decoded(data: bytes) -> str:
 
 
 def settings_of(retrieval: Mapping[str, Any]) -> dict[str, Any]:
-    """The dotted settings that the options set; None of what was not given.
+    """The dotted settings that the options of a retrieval set; None of what was not given. Others are left out.
 
     Raises: UsageError: a filter that is none.
     """
-    given = {FLAGS[name].setting: value for name, value in retrieval.items()}
+    given = {FLAGS[name].setting: value for name, value in retrieval.items() if name in FLAGS}
     for setting in ("fusion.weights", "retrieval.where"):
         if given.get(setting) is not None:
             given[setting] = as_text(given[setting])
@@ -318,27 +321,23 @@ def _conditions(filters: list[str] | None) -> tuple[Any, ...] | None:
     return tuple(parse_filter(as_text(text)) for text in filters)
 
 
-def given(retrieval: Mapping[str, Any]) -> list[str]:
-    """The options that were given, as they are written: --top-k."""
-    return [_name(name, value) for name, value in retrieval.items() if value not in (None, [])]
+def given(retrieval: Mapping[str, Any], flags: Mapping[str, Flag] = FLAGS) -> list[str]:
+    """The options among `flags` that were given, as they are written: --top-k."""
+    named = ((flags[name], value) for name, value in retrieval.items() if name in flags)
+    return [written(flag, value) for flag, value in named if value not in (None, [])]
 
 
-def _name(name: str, value: object) -> str:
+def written(flag: Flag, value: object) -> str:
     """--mmr, or --no-mmr where the value is that."""
-    on, _, off = _declared(name)[0].partition("/")
+    (option,) = flag.kind.__metadata__
+    on, _, off = str(option.default).partition("/")
     return off if value is False and off else on
-
-
-def _declared(name: str) -> list[str]:
-    """The names of an option, the long one first."""
-    (option,) = FLAGS[name].kind.__metadata__
-    return [option.default, *(option.param_decls or ())]
 
 
 def without_effect(retrieval: Mapping[str, Any], settings: Settings) -> list[str]:
     """What to say of each option that was given and that changes nothing in this call."""
     return [
-        f"{_name(name, retrieval[name])} has no effect: {reason}"
+        f"{written(FLAGS[name], retrieval[name])} has no effect: {reason}"
         for name, reason in _idle(settings)
         if retrieval.get(name) is not None
     ]

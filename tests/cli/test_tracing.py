@@ -81,11 +81,15 @@ def test_nothing_found_is_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["torque", "sensor"], "a query (torque sensor) goes with --trace"),
-        (["--stats", "torque"], "a query (torque) goes with --trace"),
-        (["--mmr"], "--mmr goes with --trace"),
-        (["--config", "--no-mmr"], "--no-mmr goes with --trace"),
-        (["--trace"], "no query"),
+        (["torque", "sensor"], "a query (torque sensor) goes with --trace, --prompt or --why"),
+        (["--stats", "torque"], "a query (torque) goes with --trace, --prompt or --why"),
+        (["--mmr"], "--mmr goes with --trace, --prompt or --why"),
+        (["--config", "--no-mmr"], "--no-mmr goes with --trace, --prompt or --why"),
+        (["--trace"], "--trace needs a query"),
+        (["--why"], "--why needs a query"),
+        (["x", "--trace", "--model", "m"], "--model goes with --prompt or --why"),
+        (["x", "--prompt", "--expect", "t"], "--expect goes with --why and holds a text"),
+        (["x", "--why", "--expect", " "], "--expect goes with --why and holds a text"),
         (["--trace", "--stats", "x"], "one view at a time: --stats and --trace"),
     ],
 )
