@@ -12,7 +12,7 @@ SIZES ?= 10000 100000
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test lint format spec clean
-.PHONY: bench-lexical bench-start bench-ingest bench-quality bench-dense bench-embedding bench-hybrid bench-stages bench-rerank bench-quality-stages
+.PHONY: bench-answers bench-lexical bench-start bench-ingest bench-quality bench-dense bench-embedding bench-hybrid bench-stages bench-rerank bench-quality-stages
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -38,7 +38,7 @@ $(VENV)/bench.stamp: $(VENV)/setup.stamp
 	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@
 
-demo: setup ## ingest the sample corpus into a fresh index and query it
+demo: setup ## ingest the sample corpus into a fresh index, query it, ask it
 	rm -rf $(DEMO)
 	$(RAGCLI) ingest sample_corpus --index $(DEMO)
 	$(RAGCLI) query "what does error E-43 mean" --index $(DEMO) --format table --top-k 3
@@ -48,6 +48,8 @@ demo: setup ## ingest the sample corpus into a fresh index and query it
 	$(RAGCLI) query "is painting covered by the warranty" --redundancy-filter --mmr --lambda 0.5 --index $(DEMO) --format table --top-k 3
 	$(RAGCLI) query "batteries in winter" --index $(DEMO) --format jsonl --top-k 1
 	$(RAGCLI) inspect --index $(DEMO)
+	$(RAGCLI) inspect "what does E-43 mean" --why --expect "refuses the certificate" --index $(DEMO)
+	$(RAGCLI) ask "how many days of paid leave do I get" --verify --index $(DEMO)
 	@echo; echo 'The tour goes on in README.md. To have ragcli on your path: export PATH="$$PWD/$(BIN):$$PATH"'
 
 test: setup lint ## lint, all tests, and the spec's rows where the spec is at hand
@@ -87,6 +89,9 @@ bench-rerank: $(VENV)/bench.stamp ## 20 candidates by a cross-encoder, beside se
 
 bench-quality-stages: $(VENV)/bench.stamp ## what redundancy filter, MMR and parents cost on the collections of ../shared
 	$(BIN)/python -m tests.bench.stages_quality $(SETS)
+
+bench-answers: $(VENV)/bench.stamp ## what extracts, citations checked and a small model give on the sets with answers (PARTS="extracts verify")
+	$(BIN)/python -m tests.bench.answers $(PARTS)
 
 bench-dense: $(VENV)/bench.stamp ## dense search against numpy's float32 matmul (SIZES="100000 1000000")
 	$(BIN)/python -m tests.bench.dense $(SIZES)

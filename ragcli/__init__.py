@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ragcli.asking import Hearing
     from ragcli.errors import (
         ConfigError,
         ExpressionError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from ragcli.ingest import ingest_paths
     from ragcli.options import (
+        AnswerSettings,
         ChatSettings,
         Condition,
         EmbeddingSettings,
@@ -48,25 +50,37 @@ if TYPE_CHECKING:
     from ragcli.stages.reorder import lost_in_the_middle
     from ragcli.stages.rerank import rerank
     from ragcli.types import (
+        Answer,
+        ChatReply,
         Chunk,
+        Citation,
         Document,
         Drop,
         Event,
         Hit,
         IngestOptions,
         IngestReport,
+        Message,
+        Observer,
         Problem,
+        Prompt,
         Ranking,
         Relevance,
         Reranker,
         Result,
+        Statement,
         Step,
         Trace,
+        Usage,
     )
 
 __all__ = [
+    "Answer",
+    "AnswerSettings",
+    "ChatReply",
     "ChatSettings",
     "Chunk",
+    "Citation",
     "Condition",
     "ConfigError",
     "Document",
@@ -75,6 +89,7 @@ __all__ = [
     "Event",
     "ExpressionError",
     "FusionSettings",
+    "Hearing",
     "Hit",
     "IndexCorrupt",
     "IndexLocked",
@@ -83,12 +98,15 @@ __all__ = [
     "IndexUnusable",
     "IngestOptions",
     "IngestReport",
+    "Message",
     "ModelMissing",
     "ModelsSettings",
+    "Observer",
     "OptionError",
     "ParentsSettings",
     "Pipeline",
     "Problem",
+    "Prompt",
     "RagcliError",
     "Ranking",
     "ReadError",
@@ -99,8 +117,10 @@ __all__ = [
     "Result",
     "RetrievalOptions",
     "Settings",
+    "Statement",
     "Step",
     "Trace",
+    "Usage",
     "UsageError",
     "__version__",
     "ingest_paths",
@@ -112,10 +132,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ragcli.asking": ("Hearing",),
     "ragcli.ingest": ("ingest_paths",),
     "ragcli.options": (
-        *("ChatSettings", "Condition", "EmbeddingSettings", "FusionSettings", "ModelsSettings", "ParentsSettings"),
-        *("RerankSettings", "RetrievalOptions", "Settings"),
+        *("AnswerSettings", "ChatSettings", "Condition", "EmbeddingSettings", "FusionSettings", "ModelsSettings"),
+        *("ParentsSettings", "RerankSettings", "RetrievalOptions", "Settings"),
     ),
     "ragcli.pipeline": ("Pipeline",),
     "ragcli.stages.budget": ("token_budget",),
@@ -124,8 +145,9 @@ _HOMES = {
     "ragcli.stages.reorder": ("lost_in_the_middle",),
     "ragcli.stages.rerank": ("rerank",),
     "ragcli.types": (
-        *("Chunk", "Document", "Drop", "Event", "Hit", "IngestOptions", "IngestReport"),
-        *("Problem", "Ranking", "Relevance", "Reranker", "Result", "Step", "Trace"),
+        *("Answer", "ChatReply", "Chunk", "Citation", "Document", "Drop", "Event", "Hit", "IngestOptions"),
+        *("IngestReport", "Message", "Observer", "Problem", "Prompt", "Ranking", "Relevance", "Reranker", "Result"),
+        *("Statement", "Step", "Trace", "Usage"),
     ),
 }
 

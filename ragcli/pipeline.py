@@ -293,7 +293,8 @@ class Pipeline:
         engine = None if named == "extractive" else named
         return open_chat(self.settings, self._listen, place=self._place, engine=engine)
 
-    def _new_lens(self) -> Lens:
+    def lens(self) -> Lens:
+        """How texts are judged by this index: their terms, what those are worth, their vectors (`types.Lens`)."""
         from ragcli.lens import IndexLens
 
         card = self._store.card()
@@ -387,7 +388,7 @@ class _Lent:
 
     def lens(self) -> Lens:
         if not self._lens:
-            self._lens.append(self._pipeline._new_lens())
+            self._lens.append(self._pipeline.lens())
         return self._lens[0]
 
     def chat(self) -> ChatModel:

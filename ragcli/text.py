@@ -54,12 +54,19 @@ class _WordCharacters(dict[int, int | str]):
 def matching(text: str) -> re.Pattern[str]:
     """Finds a text wherever it stands: white space equals other white space, upper case lower case.
 
+    It does not begin or end inside a word or a number of ASCII characters: 45 is not found in 145.
     Raises: UsageError: the text is blank.
     """
     words = text.split()
     if not words:
         raise UsageError("the text to look for is empty", "give at least one word")
-    return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+    before = r"(?<![a-z0-9])" if _is_plain(words[0][0]) else ""
+    after = r"(?![a-z0-9])" if _is_plain(words[-1][-1]) else ""
+    return re.compile(before + r"\s+".join(map(re.escape, words)) + after, re.IGNORECASE)
+
+
+def _is_plain(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
 class Analyzer:

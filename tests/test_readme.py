@@ -171,27 +171,35 @@ PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 @pytest.mark.spec("P11")
 def test_the_functions_on_plain_lists_print_what_stands_beside_them() -> None:
-    _, example = PYTHON
+    *_, example = PYTHON
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", example, re.MULTILINE)
 
 
-@pytest.mark.spec("C10")
-def test_the_python_example_runs(tmp_path: Path, models: ModelPlace) -> None:
-    example, _ = PYTHON
-    shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus")
+def lines_of(example: str, folder: Path, models: ModelPlace) -> list[str]:
+    """What the example prints, run in this folder."""
     done = subprocess.run(
         [sys.executable, "-c", example],
-        cwd=tmp_path,
-        env=environment(tmp_path, models.cache),
+        cwd=folder,
+        env=environment(folder, models.cache),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    documents, *hits = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+@pytest.mark.spec("C10")
+def test_the_python_examples_run(tmp_path: Path, models: ModelPlace) -> None:
+    taken_in, asked, _ = PYTHON
+    shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus")
+    documents, *hits = lines_of(taken_in, tmp_path, models)
     assert re.fullmatch(r"60 documents, \d+ chunks", documents)
     assert "policies/travel-expenses-2025.md:" in hits[0]
+    answer, checked = lines_of(asked, tmp_path, models)
+    assert "Server refuses the certificate." in answer
+    assert checked == "answered [(1, True)]"
 
 
 @pytest.mark.parametrize(
