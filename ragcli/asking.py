@@ -194,6 +194,8 @@ class _Asking:
         if not found:
             return self._nothing(search, result, "no sentence in the sources says something")
         self._hearing.on_text(text)
+        if self._question.history:
+            self._notes.append("the turns before were not looked at: extracts need no language model (--model NAME)")
         if problem := lens.problem():
             self._warnings.append(f"the extracts were chosen by words alone: {problem}")
         return Answer(

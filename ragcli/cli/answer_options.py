@@ -134,11 +134,16 @@ def _system(text: str | None) -> str | None:
         raise UsageError(f"--system {text}: {error.strerror}", "@FILE names a file with the prompt") from error
 
 
-def without_effect(given: Mapping[str, Any], settings: Settings) -> list[str]:
-    """What to say of each option that was given and changes nothing where no model is asked."""
+def asks_model(settings: Settings) -> bool:
+    """Whether an answer is written by a language model."""
     from ragcli.models.chat import engine_of
 
-    if (settings.answer.engine or engine_of(settings)) != "extractive":
+    return (settings.answer.engine or engine_of(settings)) != "extractive"
+
+
+def without_effect(given: Mapping[str, Any], settings: Settings) -> list[str]:
+    """What to say of each option that was given and changes nothing where no model is asked."""
+    if asks_model(settings):
         return []
     named = ((FLAGS[name], given[name]) for name in NEEDS_MODEL if given.get(name) is not None)
     return [f"{written(*one)} has no effect: extracts need no language model (--model NAME)" for one in named]

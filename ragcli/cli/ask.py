@@ -98,6 +98,8 @@ def command(
     for idle in (without_effect, answer_options.without_effect):
         for said in idle(retrieval, session.settings):
             session.common.note(said)
+    if (show_prompt or prompt_log) and not answer_options.asks_model(session.settings):
+        session.common.note("no prompt to show: extracts need no language model (--model NAME)")
     is_json = as_json or output == "json"
     wanted = Wanted(
         session, is_json, _is_live(stream, session, is_json=is_json), session.settings.answer.strict_citations, history,

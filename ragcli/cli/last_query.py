@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -24,6 +24,7 @@ class LastQuery(msgspec.Struct, frozen=True):
     command: str
     text: str
     options: Mapping[str, Any]
+    index: str  # its path, what is not ASCII in it escaped: two may share a file's name
 
 
 def remember(index: Path, command: str, text: str, options: Mapping[str, Any]) -> None:
@@ -34,7 +35,7 @@ def remember(index: Path, command: str, text: str, options: Mapping[str, Any]) -
         return
     fresh = path.with_suffix(f".{os.getpid()}")
     try:
-        data = msgspec.json.encode(LastQuery(command, text, given))
+        data = msgspec.json.encode(LastQuery(command, text, given, _name(index)))
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -47,13 +48,20 @@ def remember(index: Path, command: str, text: str, options: Mapping[str, Any]) -
 def recall(index: Path) -> LastQuery | None:
     """The last one; None where there is none, or its file can't be read."""
     path = _path(index)
+    if path is None:
+        return None
     try:
-        return None if path is None else msgspec.json.decode(path.read_bytes(), type=LastQuery)
+        last = msgspec.json.decode(path.read_bytes(), type=LastQuery)
     except (OSError, msgspec.DecodeError):
         return None
+    return last if last.index == _name(index) else None
 
 
 def _path(index: Path) -> Path | None:
     folder = config.state_folder(environ=os.environ, home=config.home_folder())
-    name = sha256(os.fsencode(index.absolute())).hexdigest()[:32]
-    return folder / "last" / f"{name}.json" if folder else None
+    name = _name(index).encode()
+    return folder / "last" / f"{crc32(name):08x}{crc32(name[::-1]):08x}.json" if folder else None
+
+
+def _name(index: Path) -> str:
+    return ascii(str(index.absolute()))
