@@ -26,6 +26,7 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         for name in [name for name in os.environ if name.startswith("RAGCLI_")]:
             patch.delenv(name)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("no-settings")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("no-state")))
         # a test that is about vectors says so; the others shall not need a model
         patch.setenv("RAGCLI_MODELS__EMBEDDER", "none")
         yield

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TERMS, COSINE = 0.6, 0.4
 FLOOR, FLOOR_OF_TERMS = 0.5, 0.4
 SPAN = 3  # sentences of a source that are seen together
+_BEFORE_STOP = re.compile(r" (?=[.,;:!?])")  # what a marker leaves
 FEWEST_TERMS = 3  # of a sentence that states something
 
 
@@ -98,7 +99,7 @@ def _said(text: str, found: Sequence[Citation]) -> Iterator[_Said]:
             spans.append((start, end))
     for start, end in spans:
         cited = (one.source for one in found if start <= one.start < end and one.valid)
-        said = without_mark(" ".join(without_markers(text[start:end]).split()))
+        said = without_mark(_BEFORE_STOP.sub("", " ".join(without_markers(text[start:end]).split())))
         yield _Said(start, end, said, tuple(dict.fromkeys(cited)))
 
 

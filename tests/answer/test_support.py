@@ -110,7 +110,7 @@ def test_sentences_are_embedded_without_their_markers() -> None:
     lens = FakeLens(embed=hashed)
     assert one("Oaks reach thirty metres [Source 1].", OAKS, lens=lens).support == pytest.approx(1, abs=1e-6)
     assert sorted(text for batch in lens.embedded for text in batch) == [
-        "Oaks reach thirty metres .", "Oaks reach thirty metres.", "They grow slowly.",
+        "Oaks reach thirty metres.", "Oaks reach thirty metres.", "They grow slowly.",
     ]  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def test_the_number_of_an_item_in_a_list_is_none_of_the_statement() -> None:
         "Trees:\n\n1. oaks reach thirty metres [1].\n2) Elms die early [2].\n- They grow slowly.", OAKS, ELMS
     )
     assert [(each.text, each.supported) for each in found] == [
-        ("oaks reach thirty metres .", True),
+        ("oaks reach thirty metres.", True),
         ("Elms die early .", True),
         ("They grow slowly.", True),
     ]
