@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-SCHEMA = json.loads((ROOT / "tests" / "cli" / "query.schema.json").read_text("utf-8"))["$defs"]
+SCHEMA, OF_ASK = (
+    json.loads((ROOT / "tests" / "cli" / f"{one}.schema.json").read_text("utf-8"))["$defs"] for one in ("query", "ask")
+)
 COLUMNS = 80
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -328,6 +330,16 @@ def test_every_field_of_the_contract_is_documented(title: str, properties: dict[
     assert text, title
     fields = re.findall(r"`(\w+)` \(", text[1])
     assert sorted(fields) == sorted(properties)
+
+
+@pytest.mark.spec("C11")
+def test_every_field_of_an_answer_is_documented() -> None:
+    text = re.search(r"^An answer \((.*?)(?:\n\n|\Z)", section("The JSON contract"), re.DOTALL | re.MULTILINE)
+    assert text
+    named = set(re.findall(r"`(\w+)`", text[1]))
+    parts = [OF_ASK[name]["properties"] for name in ("answer", "citation", "statement", "failure")]
+    inner = [OF_ASK["answer"]["properties"][name]["properties"] for name in ("usage", "timings", "retrieval")]
+    assert {field for properties in (*parts, *inner) for field in properties} <= named
 
 
 def test_every_ending_that_is_read_is_documented() -> None:

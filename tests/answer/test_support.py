@@ -161,7 +161,7 @@ def test_the_number_of_an_item_in_a_list_is_none_of_the_statement() -> None:
     )
     assert [(each.text, each.supported) for each in found] == [
         ("oaks reach thirty metres.", True),
-        ("Elms die early .", True),
+        ("Elms die early.", True),
         ("They grow slowly.", True),
     ]
 

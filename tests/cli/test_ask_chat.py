@@ -1,0 +1,125 @@
+"""Conversations: `ask --chat`, `--history`, and the question that follows on another (spec A12, R27)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cases.answering import QUESTION, answering, trees
+from tests.commands import Outcome, Shell
+from tests.streams import ChatServer, failed, spoken, whole
+
+ANSWER = "Thirty metres [Source 1]."
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    shell = Shell(capsys)
+    trees(shell, tmp_path)
+    return shell
+
+
+@pytest.fixture
+def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    with answering(monkeypatch, spoken(ANSWER)) as server:
+        yield server
+
+
+def piped(shell: Shell, monkeypatch: pytest.MonkeyPatch, text: str | bytes, *arguments: str) -> Outcome:
+    """The command with this on its standard input."""
+    data = text if isinstance(text, bytes) else text.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    return shell(*arguments)
+
+
+@pytest.mark.spec("A12", "A3")
+def test_each_turn_sees_the_turns_before_it(shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = f"{QUESTION}\n\nhow tall grows an elm\n"
+    done = piped(shell, monkeypatch, lines, "ask", "--chat", "--no-rewrite", "--json")
+    first, second = (json.loads(line) for line in done.out.splitlines())
+    assert (done.code, first["question"], second["question"]) == (0, QUESTION, "how tall grows an elm")
+    assert [message["role"] for message in model.requests[0].body["messages"]] == ["system", "user"]
+    system, *turns, last = model.requests[1].body["messages"]
+    assert system["role"] == "system"
+    assert turns == [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+    assert last["content"].endswith("Question: how tall grows an elm")
+
+
+@pytest.mark.spec("A12")
+def test_a_question_that_fails_is_told_and_the_next_is_asked(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(spoken(ANSWER), failed(400, "no"), spoken(ANSWER))
+    lines = f"{QUESTION}\nan oak?\nan elm?\n/exit\nnot asked\n"
+    done = piped(shell, monkeypatch, lines, "ask", "--chat", "--no-rewrite", "--json", "--always")
+    values = [json.loads(line) for line in done.out.splitlines()]
+    assert [("error" in value) for value in values] == [False, True, False]
+    assert "400 Bad Request" in values[1]["error"]
+    assert done.code == 4
+    turns = [message["content"] for message in model.messages[1:-1]]
+    assert turns == [QUESTION, ANSWER]  # a question without an answer is no turn
+
+
+@pytest.mark.spec("A12")
+def test_a_conversation_goes_on_where_it_was_left(shell: Shell, model: ChatServer) -> None:
+    rules = {"role": "system", "content": "Be kind."}
+    Path("talk.jsonl").write_text(json.dumps(rules), "utf-8")
+    for _ in range(2):
+        assert shell("ask", QUESTION, "--history", "talk.jsonl", "--no-rewrite").code == 0
+    kept = [json.loads(line) for line in Path("talk.jsonl").read_text("utf-8").splitlines()]
+    turn = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+    assert kept == [rules, *turn, *turn]
+    leading, system, *turns, _ = model.messages  # leading system messages, the system prompt, the other turns (A3)
+    assert (leading, system["role"], turns) == (rules, "system", turn)
+    assert os.stat("talk.jsonl").st_size
+
+
+@pytest.mark.spec("A12")
+def test_what_was_no_answer_is_no_turn(shell: Shell, model: ChatServer) -> None:
+    assert shell("ask", "what does a suspension bridge cost", "--history", "talk.jsonl").code == 1
+    assert Path("talk.jsonl").read_text("utf-8") == ""
+    assert os.stat("talk.jsonl").st_mode & 0o777 == 0o600
+
+
+@pytest.mark.spec("R27", "A12")
+def test_a_question_that_follows_on_another_is_searched_for_as_one_that_stands_alone(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(spoken(ANSWER), whole('1. "how old grows a yew?"'), spoken("Two thousand years [Source 1]."))
+    done = piped(shell, monkeypatch, f"{QUESTION}\nand the poisonous one?\n", "ask", "--chat", "--json")
+    _, second = (json.loads(line) for line in done.out.splitlines())
+    assert (second["question"], second["search"]) == ("and the poisonous one?", "how old grows a yew?")
+    assert second["sources"][0]["document_id"] == "yew.md"
+    assert "rewrite_ms" in second["timings"]
+    assert model.messages[-1]["content"].endswith("Question: and the poisonous one?")
+    talk = model.requests[1].body["messages"][-1]["content"]
+    assert f"user: {QUESTION}\nassistant: {ANSWER}" in talk
+
+
+@pytest.mark.spec("R27")
+def test_a_rewrite_that_fails_is_a_warning_and_the_question_as_it_is(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(spoken(ANSWER), failed(500, "busy"), spoken(ANSWER))
+    done = piped(shell, monkeypatch, f"{QUESTION}\nhow tall grows an elm\n", "ask", "--chat", "--json")
+    _, second = (json.loads(line) for line in done.out.splitlines())
+    assert second["search"] == "how tall grows an elm"
+    assert "searched for the question as it stands, it was not rewritten: " in second["warnings"][0]
+    assert done.code == 0
+
+
+def test_a_line_that_is_no_utf_8_is_told(shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = piped(shell, monkeypatch, b"caf\xe9\n", "ask", "--chat")
+    assert (done.code, model.requests) == (2, [])
+    assert "not valid UTF-8" in done.err
+
+
+def test_extracts_say_that_they_don_t_look_back(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = piped(shell, monkeypatch, f"{QUESTION}\nhow tall grows an elm\n", "ask", "--chat")
+    assert done.err.count("note: the turns before were not looked at") == 1
