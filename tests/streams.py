@@ -1,8 +1,8 @@
 """A scripted server of chat completions on 127.0.0.1 that sends its answers as raw pieces, as slowly as is wanted.
 
 `with ChatServer(Script(...)) as server:`: each request takes the next script, the last one for ever. A script's pieces
-are bytes; `PAUSE` waits until `server.go()` was called once more, `CUT` resets the connection. With `bytewise` every
-byte is a chunk of its own. What came in is in `server.requests`.
+are bytes; `PAUSE` waits until `server.go()` was called once more, `CUT` resets the connection, `HANG_UP` closes it
+without the last chunk. With `bytewise` every byte is a chunk of its own. What came in is in `server.requests`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from tests.services import KEY, Received
 
-PAUSE, CUT = "pause", "cut"
+PAUSE, CUT, HANG_UP = "pause", "cut", "hang up"
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -174,6 +174,9 @@ class ChatServer:
                 for piece in server._pieces(script):
                     if piece == CUT:
                         self._cut()
+                        return
+                    if piece == HANG_UP:
+                        self.close_connection = True
                         return
                     if piece == PAUSE:
                         server._steps.acquire()

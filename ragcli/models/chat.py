@@ -8,7 +8,6 @@ comes back is read by `chat_reply`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from math import inf
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragcli import config
 from ragcli.errors import RagcliError, RemoteError, UsageError
-from ragcli.models.chat_reply import ROOM_HINT, ServerError, Writing, as_sent
+from ragcli.models.chat_reply import ROOM_HINT, ServerError, Writing, as_sent, shown
 from ragcli.models.http import BrokenStream, Clock, HttpClient, Limits, Service, StatusError
 from ragcli.options import LOCAL_CHATS, SERVICE, ChatSettings, Engine, Settings
 from ragcli.types import ChatModel, ChatReply, Listener, Message, Wish, ignore_event
@@ -127,7 +126,7 @@ class ServiceChat:
             answer = self._asked(messages, wish, writing)
             problem = self._lack(answer, wish, writing)
         except BrokenStream as error:
-            problem = error.message
+            problem = "" if writing.has_ended else error.message
         except ServerError as error:
             broken = "the service broke off" if writing.text else "an error in place of a reply"
             problem = f"{self.name}: {broken}: {self._client.quoted(str(error))}"
@@ -142,7 +141,7 @@ class ServiceChat:
         if answer is None and wish.stream:
             return "" if writing.has_ended else f"{self.name}: the stream ended before the answer did"
         if not writing.whole(answer):
-            raise self._error("an answer of no known form", json.dumps(answer, ensure_ascii=False))
+            raise self._error("an answer of no known form", shown(answer))
         return ""
 
     def _asked(self, messages: Sequence[Message], wish: Wish, writing: Writing) -> Any:
@@ -196,7 +195,7 @@ class ServiceChat:
         if reply.reasoning:
             wanted = "raise answer.max_tokens (--max-tokens)" if reply.finish == "length" else ""
             return RagcliError(f"{self.name}: the model thought, and wrote no answer", wanted)
-        return self._error("a reply without text", json.dumps(answer, ensure_ascii=False) if answer else reply.finish)
+        return self._error("a reply without text", shown(answer) if answer else reply.finish)
 
     def _error(self, what: str, said: str) -> RagcliError:
         return RagcliError(f"{self.name}: {what}: {self._client.quoted(said)}")

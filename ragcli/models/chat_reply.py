@@ -24,7 +24,7 @@ def as_sent(message: Message) -> dict[str, object]:
     sent: dict[str, object] = {"role": message.role, "content": whole(message.content)}
     if message.tool_calls:
         sent["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": call.arguments}}
+            {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": whole(call.arguments)}}
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
@@ -46,6 +46,7 @@ class Writing:
         self._reasoning: list[str] = []
         self._usage = Usage()
         self._finish = ""
+        self._half = ""  # of a character: what is written as two \\u… may come in two pieces
         self.refusal = ""
         self.is_done = False
 
@@ -80,6 +81,9 @@ class Writing:
 
     def end(self) -> None:
         """Nothing more comes: what was held back is text."""
+        if half := _characters(self._half):
+            self._half = ""
+            self._hear(half)
         self._say(self._thoughts.rest())
 
     def reply(self, problem: str = "", notes: tuple[str, ...] = ()) -> ChatReply:
@@ -97,22 +101,26 @@ class Writing:
     def _take(self, answer: Any, member: str) -> None:
         if not isinstance(answer, dict):
             return
-        if answer.get("error"):
-            raise ServerError(_message_of(answer["error"]) or json.dumps(answer["error"], ensure_ascii=False))
+        if error := answer.get("error") or (answer if answer.get("object") == "error" else None):
+            raise ServerError(_message_of(error) or shown(error))
         self._usage = _joined_usage(self._usage, answer)
         if isinstance(reason := _first(answer).get("finish_reason"), str) and reason:
-            self._finish = reason
+            self._finish = _characters(reason)
         part = _part(answer, member) or {}
         for name in ("reasoning_content", "reasoning"):
             if isinstance(thought := part.get(name), str):
-                self._reasoning.append(thought)
+                self._reasoning.append(_characters(thought))
                 break
         if isinstance(refusal := part.get("refusal"), str):
             self.refusal += refusal
-        if text := _joined(part.get("content")):
-            said, thought = self._thoughts.parted(text)
-            self._reasoning.append(thought)
-            self._say(said)
+        if text := self._half + _joined(part.get("content")):
+            self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+            self._hear(_characters(text.removesuffix(self._half)))
+
+    def _hear(self, text: str) -> None:
+        said, thought = self._thoughts.parted(text)
+        self._reasoning.append(thought)
+        self._say(said)
 
     def _say(self, text: str) -> None:
         if text:
@@ -190,13 +198,27 @@ def _part(answer: Any, member: str) -> dict[str, Any] | None:
     return part if isinstance(part, dict) else None
 
 
-def _message_of(error: Any) -> str:
+def _message_of(error: Any, depth: int = 4) -> str:
     """The words of an error: {"message": …}, {"error": {"message": …}}, {"error": "…"}, or "…"."""
     if isinstance(error, str):
         return error
-    if not isinstance(error, dict):
+    if not isinstance(error, dict) or not depth:
         return ""
-    return next((found for name in ("message", "error", "detail") if (found := _message_of(error.get(name)))), "")
+    found = (_message_of(error.get(name), depth - 1) for name in ("message", "error", "detail"))
+    return next((words for words in found if words), "")
+
+
+def shown(value: Any) -> str:
+    """What a server sent, as JSON, to be quoted."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "what is nested too deep"
+
+
+def _characters(text: str) -> str:
+    """The text with pairs of surrogates as the characters that they are; what is left alone as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _joined(content: object) -> str:

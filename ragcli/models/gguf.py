@@ -19,6 +19,7 @@ from ragcli.errors import ModelMissing, RagcliError, UsageError
 from ragcli.models import catalogue, pull
 from ragcli.models.chat_reply import ROOM_HINT, ServerError, Writing, as_sent
 from ragcli.models.http import HttpClient, Service
+from ragcli.models.windows import whole
 from ragcli.options import Settings
 from ragcli.types import ChatReply, Message, Wish
 
@@ -104,7 +105,7 @@ class LocalChat:
 
     def count(self, text: str) -> int:
         """The tokens of the text; what looks like a token of the model's own making counts as text."""
-        return len(self._http.post("tokenize", {"content": text, "parse_special": False})["tokens"])
+        return len(self._http.post("tokenize", {"content": whole(text), "parse_special": False})["tokens"])
 
     def close(self) -> None:
         """Frees the model. For good."""
@@ -115,6 +116,8 @@ class LocalChat:
 
     @cached_property
     def _server(self) -> Any:
+        if self._closed:
+            raise RagcliError(f"{self.name} is closed")
         import xllamacpp
 
         params = xllamacpp.CommonParams()
@@ -143,8 +146,6 @@ class LocalChat:
 
     def _chunks(self, body: dict[str, object]) -> Any:
         """What llama.cpp sends, as it comes; the thread that it works in stops when nobody takes any more."""
-        if self._closed:
-            raise RagcliError(f"{self.name} is closed")
         server = self._server
         came: SimpleQueue[Any] = SimpleQueue()
         unwanted, end = Event(), object()

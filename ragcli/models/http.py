@@ -9,8 +9,8 @@ HTTPS_PROXY, ALL_PROXY, NO_PROXY) and certificates are as httpx2 has them.
 
 Each part of an answer may take the time-out, and a request as a whole `WHOLE` times that, however steadily a server
 drips: then its connection is shut down from another thread, and it is sent again as after any time-out. An answer of
-more than `LARGEST` bytes, unpacked, is an error that is not tried again. Where time is short (`left`), time-outs and
-pauses are no longer than that.
+more than `LARGEST` bytes, unpacked, a stream too, is an error that is not tried again. Where time is short (`left`),
+time-outs and pauses are no longer than that.
 
 A secret (key, credentials or query of the URL) is in no message, repr or event: what a service says is cleaned of it
 before it is quoted. Knows nothing of what the answers mean.
@@ -25,11 +25,12 @@ import threading
 import time
 import weakref
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -53,6 +54,8 @@ LARGEST = 64 * 2**20  # bytes of an answer
 PASSING = frozenset({408, 409, 425, 429})  # and every 5xx
 QUOTED = 200  # bytes of an answer that a message quotes
 HIDDEN = "(hidden)"
+_NO_EVENTS = (b"{", b"[", b"<")  # what JSON and HTML begin with, whatever they are called, and no stream does
+_STREAM = {"content-type": "text/event-stream; charset=utf-8-sig"}  # some call it text/plain; it may begin with a BOM
 _SHORTEST_QUERY_SECRET = 8  # a shorter value of the query is a version or a switch
 
 
@@ -370,7 +373,7 @@ class _Whole:
 
     def read(self, response: httpx2.Response) -> bytes | None:
         """The body, unpacked; None where it is larger than `LARGEST`."""
-        return _read(response)
+        return _read(response.iter_bytes())
 
 
 class _Events:
@@ -384,28 +387,49 @@ class _Events:
         self.progress = 0
 
     def read(self, response: httpx2.Response) -> bytes | None:
-        """b"" after the last event; the body of an answer that is no stream."""
+        """b"" after the last event, the body of an answer that is no stream; None where it is larger than `LARGEST`."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self.is_stream = response.is_success and not kind.endswith("json")
+        pieces = response.iter_bytes()
+        first = next(pieces, b"")
+        self.is_stream = response.is_success and not kind.endswith("json") and not first.startswith(_NO_EVENTS)
         if not self.is_stream:
-            return _read(response)
+            return _read(chain([first], pieces))
         import httpx2
 
-        response.headers["content-type"] = "text/event-stream; charset=utf-8"  # some call it text/plain
-        for event in httpx2.EventSource(response):
+        limited = _Limited(chain([first], pieces))
+        source = httpx2.Response(200, headers=_STREAM, content=iter(limited), request=response.request)
+        for event in httpx2.EventSource(source):
             self.progress += 1
             if self._take(event.event, event.data):
                 break
-        return b""
+        return None if limited.is_large else b""
+
+
+class _Limited:
+    """The bytes of a stream up to `LARGEST`; what ends properly also ends its last event, blank line or not."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self.is_large = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for piece in self._pieces:
+            size += len(piece)
+            if size > LARGEST:
+                self.is_large = True
+                return
+            yield piece
+        yield b"\n\n"
 
 
 _Reading = _Whole | _Events
 
 
-def _read(response: httpx2.Response) -> bytes | None:
+def _read(pieces: Iterable[bytes]) -> bytes | None:
     """The body, unpacked; None where it is larger than `LARGEST`."""
     body = bytearray()
-    for piece in response.iter_bytes():
+    for piece in pieces:
         body += piece
         if len(body) > LARGEST:
             return None

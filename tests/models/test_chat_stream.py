@@ -11,13 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragcli.errors import RagcliError, RemoteError
+from ragcli.models import http
 from ragcli.models.chat import ServiceChat
 from ragcli.models.chat_reply import Writing, as_sent
 from ragcli.options import ChatSettings
 from ragcli.types import ChatReply, Message, ToolCall, Usage, Wish
 from tests.models.clock import Time
 from tests.services import KEY
-from tests.streams import CUT, DONE, ChatServer, Script, delta, event, failed, finish, spoken, usage, whole
+from tests.streams import (
+    CUT,
+    DONE,
+    HANG_UP,
+    PAUSE,
+    ChatServer,
+    Script,
+    delta,
+    event,
+    failed,
+    finish,
+    spoken,
+    usage,
+    whole,
+)
 
 ASKED = [Message("system", "Be brief."), Message("user", "Greet me.")]
 GREETING = "你好🌍"
@@ -84,18 +99,28 @@ ODD: dict[str, Script] = {
         (b'data: {"choices": [{"delta":\ndata: {"content": "', GREETING.encode(), b'"}}]}\n\n', DONE)
     ),
     "no blank lines": Script((*(event(delta(text))[:-1] for text in GREETING), DONE)),
+    "no blank line at all": Script((*(event(delta(text))[:-1] for text in GREETING), DONE[:-1])),
+    "no line end last": Script((event(delta(GREETING)), DONE.rstrip())),
+    "a BOM": Script((b"\xef\xbb\xbf", event(delta(GREETING)), DONE)),
+    "a character in two escapes": Script((
+        event(json.dumps(delta("你好\ud83c"))), event(json.dumps(delta("\udf0d"))), DONE,
+    )),
     "other fields": Script((b"id: 1\nretry: 10\n" + event(delta(GREETING), kind="message"), DONE)),
     "a role first, nulls last": Script(
         (event(delta(role="assistant")), event(delta(GREETING)), event(delta(content=None)), DONE)
     ),
     "no [DONE]": Script((event(delta(GREETING)), event(finish()))),
     "no finish_reason": Script((event(delta(GREETING)), DONE)),
+    "reset after its end": Script((event(delta(GREETING)), event(finish()), CUT)),
+    "hung up after its end": Script((event(delta(GREETING)), event(finish()), HANG_UP)),
     "usage last": Script((event(delta(GREETING)), event(finish()), event(usage(5, 3)), DONE)),
     "plain text": spoken(GREETING, content_type="text/plain"),
     "another charset": spoken(GREETING, content_type="text/event-stream; charset=iso-8859-1"),
     "no content type": spoken(GREETING, content_type=""),
     "parts": Script((event(delta(content=[{"type": "text", "text": GREETING}])), DONE)),
     "JSON in place of a stream": whole(GREETING),
+    "JSON called text": Script(whole(GREETING).pieces, content_type="text/plain"),
+    "JSON of no type": Script(whole(GREETING).pieces, content_type=""),
 }  # fmt: skip
 
 
@@ -110,12 +135,20 @@ def test_the_text_is_exact(name: str, server: ChatServer, make: Make) -> None:
 
 @pytest.mark.spec("A7")
 @settings(deadline=None, max_examples=300)
-@given(data=st.data(), texts=st.lists(st.text(min_size=1), min_size=1, max_size=5))
-def test_however_it_is_cut_into_pieces_it_is_the_same(data: st.DataObject, texts: list[str]) -> None:
+@given(
+    data=st.data(),
+    texts=st.lists(st.text(min_size=1), min_size=1, max_size=5),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    space=st.sampled_from(["", " "]),
+)
+def test_however_it_is_cut_into_pieces_it_is_the_same(
+    data: st.DataObject, texts: list[str], end: str, space: str
+) -> None:
     """The decoder alone, as httpx2 has it, with what reads its events: no server for hundreds of streams."""
     import httpx2
 
-    stream = b"".join([*(event(delta(text)) for text in texts), event(finish()), DONE])
+    values = [*(delta(text) for text in texts), finish(), "[DONE]"]
+    stream = b"".join(event(value, end=end, space=space) for value in values)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=20)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     request = httpx2.Request("POST", "http://127.0.0.1")
@@ -138,6 +171,8 @@ def test_however_it_is_cut_into_pieces_it_is_the_same(data: st.DataObject, texts
 
 BROKEN: dict[str, tuple[Script, str]] = {
     "cut": (Script((event(delta("Half a")), CUT)), "no answer"),
+    "hung up": (Script((event(delta("Half a")), HANG_UP)), "no answer"),
+    "hung up in an event": (Script((event(delta("Half a")), event(delta(" word"))[:30], HANG_UP)), "no answer"),
     "ended without a word": (Script((event(delta("Half a")),)), "the stream ended before the answer did"),
     "an error object": (
         Script((event(delta("Half a")), event({"error": {"message": f"overloaded, key {KEY}"}}), DONE)),
@@ -146,6 +181,10 @@ BROKEN: dict[str, tuple[Script, str]] = {
     "an error event": (
         Script((event(delta("Half a")), event({"message": "overloaded"}, kind="error"))),
         "the service broke off: overloaded",
+    ),
+    "an object of errors": (  # and [DONE] after it, as if nothing were lacking
+        Script((event(delta("Half a")), event({"object": "error", "message": "out of memory"}), DONE)),
+        "the service broke off: out of memory",
     ),
     "an error as text": (
         Script((event(delta("Half a")), event("overloaded", kind="error"))), "the service broke off: what is no JSON",
@@ -172,19 +211,23 @@ def test_what_broke_before_a_word_was_there_is_an_error(server: ChatServer, make
     server.script(Script((event(delta(role="assistant")), CUT)))
     with pytest.raises(RemoteError, match="openai:toy: no answer"):
         written(make())
-    server.script(Script((event({"error": "model not loaded"}),)))
-    with pytest.raises(RemoteError, match="openai:toy: an error in place of a reply: model not loaded"):
-        written(make())
+    for named in ("text/event-stream", "text/plain", ""):
+        for data in (event({"error": f"no model for {KEY}"}), b'{"error": "no model for %s"}' % KEY.encode()):
+            server.script(Script((data,), content_type=named))
+            with pytest.raises(RemoteError) as caught:
+                written(make())
+            assert caught.value.message == "openai:toy: an error in place of a reply: no model for (hidden)"
 
 
 @pytest.mark.spec("A8")
 def test_it_is_asked_again_until_the_first_event_came(server: ChatServer, make: Make) -> None:
     server.script(Script((CUT,)), spoken(GREETING))
     assert written(make()).text == GREETING
-    server.script(Script((CUT,)))
-    with pytest.raises(RemoteError, match=r"tried 2 times") as caught:
-        written(make())
-    assert server.address in caught.value.message
+    for end in (CUT, HANG_UP):
+        server.script(Script((b": ping\n\n", end)))
+        with pytest.raises(RemoteError, match=r"tried 2 times") as caught:
+            written(make())
+        assert server.address in caught.value.message
 
 
 @pytest.mark.spec("A8")
@@ -212,13 +255,77 @@ def test_a_server_that_only_pings_is_not_waited_for(server: ChatServer, make: Ma
         written(make(timeout_seconds=0.05, retries=0))
 
 
+def test_pings_do_not_keep_a_reply_alive_that_has_begun(server: ChatServer, make: Make) -> None:
+    server.script(Script((event(delta("Half a")), *[b": ping\n\n"] * 2_000_000)))
+    reply = written(make(timeout_seconds=0.05, retries=0))
+    assert reply.text == "Half a"
+    assert "no whole answer within" in reply.problem
+    assert len(server.requests) == 1
+
+
+def test_a_reply_that_stops_coming_is_kept_and_told(server: ChatServer, make: Make) -> None:
+    server.script(Script((event(delta("Half a")), PAUSE)))
+    reply = written(make(timeout_seconds=0.2))
+    assert (reply.text, reply.problem) == ("Half a", "openai:toy: no answer within 0.2 s")
+    assert len(server.requests) == 1
+
+
+def test_a_stream_without_end_is_read_up_to_the_largest_answer(
+    server: ChatServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = event(delta("x" * 100))
+    monkeypatch.setattr(http, "LARGEST", 10 * len(one))
+    server.script(Script((one,) * 10_000))
+    reply = written(make())
+    assert reply.text.strip("x") == ""
+    assert 0 < len(reply.text) <= 1000
+    assert "the answer is larger than" in reply.problem
+    server.script(Script((b": ping\n\n" * 1000,) * 100))
+    with pytest.raises(RemoteError, match="the answer is larger than"):
+        written(make())
+    assert len(server.requests) == 2  # neither is asked for again
+
+
 def test_an_empty_stream_is_an_error(server: ChatServer, make: Make) -> None:
-    server.script(Script(()))
-    with pytest.raises(RemoteError, match="the stream ended before the answer did"):
+    for named in ("text/event-stream", "text/plain", ""):
+        server.script(Script((), content_type=named))
+        with pytest.raises(RemoteError, match="the stream ended before the answer did"):
+            written(make())
+    server.script(Script((), content_type="application/json"))
+    with pytest.raises(RemoteError, match="the answer is not JSON: it is empty"):
         written(make())
     server.script(Script((DONE,)))
     with pytest.raises(RagcliError, match="a reply without text"):
         written(make())
+
+
+def test_a_page_in_place_of_a_stream_is_quoted(server: ChatServer, make: Make) -> None:
+    server.script(Script((b"<html>Log in first</html>",), content_type="text/html"))
+    with pytest.raises(RemoteError, match="the answer is not JSON: <html>Log in first</html>"):
+        written(make())
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+@pytest.mark.parametrize("depth", [50, 900, 992, 100_000])
+def test_what_is_nested_without_end_is_an_error(server: ChatServer, make: Make, kind: str, depth: int) -> None:
+    for start, end in ((b'{"error": ', b"}"), (b"[", b"]")):
+        value = b'{"error": ' + start * depth + b"1" + end * depth + b"}"
+        server.script(
+            Script((value if kind == "application/json" else b"data: " + value + b"\n\n",), content_type=kind)
+        )
+        with pytest.raises(RagcliError, match="openai:toy: ") as caught:
+            written(make())
+        assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize("text", ["a\ud83cb", "a\udf0db"])
+def test_half_a_character_is_a_replacement_character(server: ChatServer, make: Make, text: str) -> None:
+    """No output takes a lone surrogate."""
+    server.script(Script((event(json.dumps(delta(text, reasoning_content=text))), DONE)))
+    reply = written(make())
+    assert (reply.text, reply.reasoning) == ("a\ufffdb", "a\ufffdb")
+    server.script(Script((event(json.dumps(delta(text[:2]))), DONE)))
+    assert written(make()).text == "a\ufffd"
 
 
 # ----------------------------------------------------------------------------------------------------- other dialects
@@ -236,6 +343,26 @@ def test_thoughts_are_kept_apart(server: ChatServer, make: Make) -> None:
     assert written(make()).text == "<b> is bold"
 
 
+@settings(deadline=None, max_examples=300)
+@given(
+    data=st.data(), before=st.sampled_from(["", "\n", "  "]), thought=st.text("hm<>/think \n"), text=st.text("so<>/")
+)
+def test_thoughts_are_kept_apart_however_they_are_cut(
+    data: st.DataObject, before: str, thought: str, text: str
+) -> None:
+    """`partition` says what is thought: all before the first mark; the text begins at its first visible character."""
+    sent = f"{before}<think>{thought}</think>\n\n{text}"
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(sent)), max_size=12)))
+    said: list[str] = []
+    writing = Writing(said.append)
+    for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+        writing.chunk(delta(sent[a:b]))
+    writing.end()
+    thoughts, _, rest = sent.lstrip().removeprefix("<think>").partition("</think>")
+    assert "".join(said) == writing.text == rest.lstrip()
+    assert writing.reasoning == thoughts
+
+
 def test_thoughts_alone_are_no_answer(server: ChatServer, make: Make) -> None:
     server.script(spoken("<think>Hm, hm", reason="length"))
     with pytest.raises(RagcliError, match="the model thought, and wrote no answer") as caught:
@@ -251,6 +378,9 @@ def test_a_refusal_is_told(server: ChatServer, make: Make) -> None:
 
 def test_ollamas_words_for_tokens_are_known(server: ChatServer, make: Make) -> None:
     server.script(whole("Yes.", prompt_eval_count=16387, eval_count=2))
+    assert written(make()).usage == Usage(16387, 2)
+    last = {**finish(), "prompt_eval_count": 16387, "eval_count": 2}
+    server.script(Script((event({**delta("Yes."), "usage": None}), event(last), DONE)))
     assert written(make()).usage == Usage(16387, 2)
 
 
@@ -291,6 +421,23 @@ def test_an_interrupt_passes_through(server: ChatServer, make: Make) -> None:
     with pytest.raises(KeyboardInterrupt):
         chat.write(ASKED, WHOLE, interrupt)
     assert written(chat).text == GREETING
+
+
+@pytest.mark.spec("A5")
+def test_the_turns_of_a_tool_are_sent(server: ChatServer, make: Make) -> None:
+    call = ToolCall("call_1", "search_documents", '{"query": "a\udcffb"}')
+    turns = [Message("user", "x"), Message("assistant", "", tool_calls=(call,))]
+    make().write([*turns, Message("tool", "text", tool_call_id="call_1")], WHOLE, lambda _: None)
+    function = {"name": "search_documents", "arguments": '{"query": "a?b"}'}
+    assert server.messages == [
+        {"role": "user", "content": "x"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "text", "tool_call_id": "call_1"},
+    ]
 
 
 @pytest.mark.spec("A5")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,14 @@ from ragcli.types import Message, Wish, ignore_event
 
 NAME = "smollm2-135m"
 ASKED = [Message("user", "Say hello in five words.")]
+needs_llama = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp, which is not installed")
 WINDOW = 512
 
 
 @pytest.fixture(scope="module")
 def file(pulled: Callable[[str], Path]) -> Path:
+    if find_spec("xllamacpp") is None:
+        pytest.skip("needs xllamacpp, which is not installed")
     return next(pulled(NAME).glob("*.gguf"))
 
 
@@ -64,6 +68,7 @@ def test_at_temperature_0_the_same_question_has_the_same_answer(chat: LocalChat)
 def test_what_looks_like_a_control_token_is_counted_as_text(chat: LocalChat) -> None:
     assert chat.count("<|im_start|>") > 1
     assert chat.count("") == 0
+    assert chat.count("a\ud800b") == chat.count("a?b")
 
 
 def test_a_prompt_longer_than_the_window_is_an_error_with_both_figures(chat: LocalChat) -> None:
@@ -85,8 +90,9 @@ def test_an_interrupt_ends_the_writing_and_not_the_model(chat: LocalChat) -> Non
 def test_what_is_closed_answers_no_more(file: Path) -> None:
     opened = LocalChat(str(file), file, Settings())
     opened.close()
-    with pytest.raises(RagcliError, match="is closed"):
-        opened.reply(ASKED)
+    for use in (lambda: opened.reply(ASKED), lambda: opened.count("a"), lambda: opened.window):
+        with pytest.raises(RagcliError, match="is closed"):
+            use()
 
 
 @pytest.mark.spec("M9")
@@ -104,8 +110,11 @@ def test_what_is_closed_answers_no_more(file: Path) -> None:
 )
 def test_where_a_model_runs_is_told_by_its_name(name: str | None, base_url: str | None, engine: str) -> None:
     assert engine_of(Settings(chat=ChatSettings(model=name, base_url=base_url))) == engine
+    if name:  # what is asked for by its name stands before the setting
+        assert engine_of(Settings(chat=ChatSettings(model="other", base_url=base_url)), name) == engine
 
 
+@needs_llama
 def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.gguf").write_text("GGUX and more")
     for name, said in [("text.gguf", "this is no gguf file"), ("none.gguf", "No such file")]:
@@ -122,7 +131,8 @@ def test_a_damaged_model_is_an_error_of_one_line(tmp_path: Path, file: Path) -> 
     assert "\n" not in caught.value.message
 
 
-def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
+@needs_llama
+def test_a_model_of_another_kind_is_refused() -> None:
     with pytest.raises(UsageError, match="minilm is no chat model but of kind embedder"):
         open_chat(Settings(chat=ChatSettings(model="minilm")), ignore_event, place=nowhere, engine="gguf")
 
