@@ -34,7 +34,7 @@ from ragcli.answer.confidence import confidence
 from ragcli.answer.support import statements
 from ragcli.asking import Hearing
 from ragcli.models.http import HttpClient, Service
-from ragcli.options import AnswerSettings, ChatSettings, Settings
+from ragcli.options import AnswerSettings, ChatSettings, RetrievalOptions, Settings
 from ragcli.text import matching
 from ragcli.types import Answer, Hit, Statement
 from tests.bench import measure
@@ -51,6 +51,7 @@ FOREIGN = {
 QUESTIONS, SEED = int(os.environ.get("QUESTIONS", "300")), int(os.environ.get("SEED", "1"))
 TUNED, TUNED_SEED = 240, 7
 LOCAL, TINY = "qwen2.5-coder-0.5b", "smollm2-135m"
+TWO = RetrievalOptions(top_k=2)  # the server's window is small
 LONG = 6  # terms from which on an answer is a statement by itself
 Row = dict[str, object]
 
@@ -264,7 +265,7 @@ def overhead() -> Iterator[Row]:
                     first = first or perf_counter()
 
                 started = perf_counter()
-                answer = pipeline.ask(one.text, hearing=Hearing(on_text=on_text))
+                answer = pipeline.ask(one.text, TWO, hearing=Hearing(on_text=on_text))
                 whole = perf_counter() - started
                 assert answer.prompt is not None and first is not None
                 times["ask: first token"].append(answer.timings["first_token"])
