@@ -5,11 +5,12 @@ Data goes to standard output, all else to standard error; which way an answer en
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragcli.cli import progress, streams
+from ragcli.cli import inert, progress, streams
 from ragcli.cli.common import Session
 
 if TYPE_CHECKING:
@@ -84,11 +85,41 @@ class Listening:
             self._open = None
 
 
+class Pieces:
+    """A text that comes in pieces, as `inert.passage` shows it whole; without blank lines before and after it."""
+
+    _UNDECIDED = re.compile(r"[\r\n\u200c\u200d]+\Z")  # what of it is seen depends on what comes
+
+    def __init__(self) -> None:
+        self._line = ""  # the one that is being written: what tabs and joiners look like depends on it
+        self._held = ""
+        self._begun = False
+
+    def shown(self, piece: str) -> str:
+        """What can be shown now."""
+        text = self._held + piece if self._begun else (self._held + piece).lstrip()
+        undecided = self._UNDECIDED.search(text)
+        settled = text[: undecided.start()] if undecided else text
+        self._held = text[len(settled) :]
+        self._begun = self._begun or bool(text)
+        return self._passage(settled)
+
+    def rest(self) -> str:
+        """What was held back for a piece that does not come."""
+        return self._passage(self._held.rstrip())
+
+    def _passage(self, text: str) -> str:
+        known, line = inert.passage(self._line), self._line + text
+        self._line = line.rpartition("\n")[2]
+        return inert.passage(line)[len(known) :]
+
+
 class Showing:
     """One answer on its way to the streams."""
 
     def __init__(self, wanted: Wanted, listening: Listening) -> None:
         self._wanted, self._listening = wanted, listening
+        self._pieces = Pieces()
         self._begun = False
         self._engine = ""
 
@@ -105,23 +136,23 @@ class Showing:
 
     def piece(self, text: str) -> None:
         """A piece of the answer."""
-        if not self._wanted.is_live:
+        shown = self._pieces.shown(text) if self._wanted.is_live else ""
+        if not shown:
             return
-        from ragcli.cli import inert
         from ragcli.cli.answers import heading
 
         if not self._begun:
             self._listening.pause()
             streams.write(heading(self._engine))
             self._begun = True
-        streams.write(inert.passage(text))
+        streams.write(shown)
         streams.flush()
 
     def broke_off(self) -> None:
         """No more comes: the cursor goes to a line of its own."""
         self._listening.pause()
         if self._begun:
-            streams.write("\n")
+            streams.write(f"{self._pieces.rest()}\n")
             streams.flush()
 
     def rest(self, answer: Answer) -> None:
@@ -135,7 +166,8 @@ class Showing:
             streams.write(msgspec.json.encode(answers.answer_object(answer)) + b"\n")
         else:
             is_answer = answer.outcome != "no-answer"
-            streams.write("\n" if self._begun else (answers.heading(answer.engine) * is_answer) + answers.body(answer))
+            whole = answers.heading(answer.engine) * is_answer + answers.body(answer)
+            streams.write(f"{self._pieces.rest()}\n" if self._begun else whole)
             streams.write(answers.sources(answer, str(Path.cwd())))
         streams.flush()
         for warning in answer.warnings:

@@ -13,6 +13,7 @@ from ragcli.cli.answering import Listening, Wanted, answered
 from ragcli.cli.common import Common, ConfigFile, Debug, Index, Offline, Quiet, Session, Verbose, begin
 from ragcli.cli.last_query import remember
 from ragcli.cli.retrieval import options, query_text, settings_of, without_effect
+from ragcli.errors import UsageError
 
 if TYPE_CHECKING:
     from ragcli.types import Message, Observer
@@ -90,19 +91,25 @@ def command(
     at a service is named.
     """
     common = Common(index_file=index, settings_file=config, quiet=quiet, verbose=verbose, debug=debug, offline=offline)
+    if chat and words == ["-"]:
+        raise UsageError("- and --chat: both read standard input", "leave the - out: each line is a question")
     question = query_text(words) if words or not chat else ""
-    stream_setting = {"answer.stream": False if stream is False else None}
     session = begin(
-        context, common, {**settings_of(retrieval), **answer_options.settings_of(retrieval), **stream_setting}
-    )
+        context, common,
+        {**settings_of(retrieval), **answer_options.settings_of(retrieval), "answer.stream": stream},
+    )  # fmt: skip
     for idle in (without_effect, answer_options.without_effect):
         for said in idle(retrieval, session.settings):
             session.common.note(said)
     if (show_prompt or prompt_log) and not answer_options.asks_model(session.settings):
         session.common.note("no prompt to show: extracts need no language model (--model NAME)")
     is_json = as_json or output == "json"
+    comes_whole = _comes_whole(session, is_json=is_json)
+    if stream and comes_whole:
+        session.common.note(f"--stream has no effect: {comes_whole}")
+    is_live = not comes_whole and (streams.output_is_terminal() if stream is None else stream)
     wanted = Wanted(
-        session, is_json, _is_live(stream, session, is_json=is_json), session.settings.answer.strict_citations, history,
+        session, is_json, is_live, session.settings.answer.strict_citations, history,
         _observers(session, prompt_log, show=show_prompt),
     )  # fmt: skip
     if question:
@@ -124,10 +131,11 @@ def _run(wanted: Wanted, question: str, *, is_chat: bool) -> int:
         return answered(wanted, listening, pipeline, question, before)[0]
 
 
-def _is_live(stream: bool | None, session: Session, *, is_json: bool) -> bool:  # noqa: FBT001 - a flag's three values
-    if is_json or stream is False or session.settings.answer.renumber:
-        return False
-    return bool(stream) or streams.output_is_terminal()
+def _comes_whole(session: Session, *, is_json: bool) -> str:
+    """Why the answer can't be shown piece by piece; "" where it can."""
+    if is_json:
+        return "JSON is one object"
+    return "sources are numbered once all of them are cited (--renumber)" if session.settings.answer.renumber else ""
 
 
 def _observers(session: Session, log: Path | None, *, show: bool) -> tuple[Observer, ...]:

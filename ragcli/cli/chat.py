@@ -1,7 +1,8 @@
 """`ragcli ask --chat`: questions, a line each, with the turns before them (spec A12, R27).
 
 On a terminal Ctrl-C ends an answer, and at the prompt the chat; Ctrl-D or /exit ends it too. A question that fails is
-told, and the next one can be asked; where standard input is no terminal the exit code is then 4.
+told, and the next one can be asked; where standard input is no terminal the exit code is then 4. So it is of an answer
+that broke off, or that --strict-citations refuses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def converse(wanted: Wanted, listening: Listening, pipeline: Pipeline, first: st
     history, failed = list(before), 0
     for question in _questions(wanted, listening, first):
         try:
-            _, answer = answered(wanted, listening, pipeline, question, history)
+            code, answer = answered(wanted, listening, pipeline, question, history)
         except RagcliError as error:
             failed += 1
             _tell(wanted, question, error)
@@ -43,6 +44,7 @@ def converse(wanted: Wanted, listening: Listening, pipeline: Pipeline, first: st
             streams.say("note", "interrupted: this answer is not kept")
             continue
         if answer.outcome != "no-answer":
+            failed += code != 0
             history += [Message("user", question), Message("assistant", answer.text)]
     return PARTLY if failed and not streams.input_is_terminal() else 0
 
@@ -78,7 +80,11 @@ def _typed(wanted: Wanted) -> str | None:
     if not wanted.session.common.quiet:
         sys.stderr.write("\n")
     try:
-        return input(PROMPT)
+        if streams.output_is_terminal():
+            return input(PROMPT)
+        sys.stderr.write(PROMPT)  # input() would write it into the pipe
+        sys.stderr.flush()
+        return sys.stdin.readline() or None
     except EOFError:
         sys.stderr.write("\n")
         return None

@@ -14,6 +14,7 @@ from tests.streams import CUT, DONE, Script, delta, event, finish, usage
 
 GREETING = "你好🌍 [Source 1]"
 LINE = b'data: {"choices":[{"delta":{"content":"' + GREETING.encode() + b'"}}]}'
+HALVES = tuple(b'data: {"choices":[{"delta":{"content":"' + half + b'"}}]}\n\n' for half in (b"\\ud83c", b"\\udf0d"))
 STREAMS = {
     "a byte at a time": Script((LINE + b"\n\n", DONE), bytewise=True),
     "CRLF": Script((LINE + b"\r\n\r\n", event("[DONE]", end="\r\n"))),
@@ -24,6 +25,25 @@ STREAMS = {
     ),
     "usage without choices": Script((LINE + b"\n\n", event(finish()), event(usage(200, 4)), DONE)),
     "without [DONE]": Script((LINE + b"\n\n", event(finish()))),
+    "an emoji in two events": Script((event(delta("你好")), *HALVES, event(delta(" [Source 1]")), DONE)),
+    "all of it, a byte at a time": Script(
+        (
+            b"\xef\xbb\xbf: ping\r\n\r\n",
+            event(delta(role="assistant"), end="\r\n"),
+            b"id: 7\nretry: 5\n",
+            event(delta("你"), space=""),
+            b": ping\n\n",
+            event({**delta("好"), "usage": None}, end="\r"),
+            *HALVES,
+            b"event: message\r\ndata:"
+            + json.dumps(delta(" [Source"), indent=1).replace("\n", "\ndata: ").encode()
+            + b"\n\n",
+            event(delta(" 1]")),
+            event(finish()),
+            event(usage(200, 4)),
+        ),
+        bytewise=True,
+    ),
 }
 
 

@@ -53,3 +53,20 @@ def test_it_can_not_forge_a_part_of_the_prompt_unnoticed(
     shown = shell("inspect", "how tall grows an oak", "--prompt").out
     assert r"\[Source 2] secret.md" in shown
     assert re.search(r"escaped in source \d: \d+", shown)
+
+
+@pytest.mark.spec("A13", "A5")
+def test_nor_where_the_sources_are_the_result_of_a_tool(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexes.write(tmp_path / "d", {"oak.md": HOSTILE, "elm.md": "An elm grows tall too.\n"})
+    assert shell("ingest", "d").code == 0
+    with answering(monkeypatch, spoken("Tall [Source 1].")) as server:
+        shell("ask", "how tall grows an oak", "--sources-as-tool")
+        messages = server.messages
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool"]
+    assert messages[1]["content"] == "how tall grows an oak"
+    lines = messages[3]["content"].splitlines()
+    assert sum(line.startswith("[Source ") for line in lines) == 2
+    assert sum(line.strip() == "---" for line in lines) == 1
+    assert not any(line.startswith("Question:") for line in lines)

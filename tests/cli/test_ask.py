@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +13,6 @@ import jsonschema
 import pytest
 
 from ragcli.asking import Hearing
-from ragcli.cli.retrieval import FLAGS
 from ragcli.options import ChatSettings
 from ragcli.pipeline import Pipeline
 from ragcli.types import Message
@@ -24,7 +20,8 @@ from tests import indexes
 from tests.cases.answering import QUESTION, answering, trees
 from tests.commands import Shell
 from tests.llama import Llama
-from tests.streams import PAUSE, ChatServer, Script, delta, event, failed, spoken, whole
+from tests.services import EmbeddingService, embeddings, error
+from tests.streams import CUT, ChatServer, Script, delta, event, failed, spoken
 
 ANSWER = "Thirty metres [Source 1]."
 SCHEMA, OF_QUERY = (
@@ -84,11 +81,26 @@ def test_extracts_as_json(shell: Shell) -> None:
         assert sentence in sources[int(marker[0])].replace("\n", " ")
 
 
-def test_options_of_a_model_have_no_effect_on_extracts_and_that_is_said(shell: Shell) -> None:
-    done = shell("ask", QUESTION, "--seed", "1", "--temperature", "0.5", "--show-prompt")
-    for option in ("--seed", "--temperature"):
-        assert f"note: {option} has no effect: extracts need no language model" in done.err
-    assert "note: no prompt to show" in done.err
+@pytest.mark.spec("A1", "A14")
+def test_extracts_by_words_and_meaning(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddingService() as service:
+        monkeypatch.setenv("RAGCLI_MODELS__EMBEDDER", "openai:toy")
+        for name, value in service.environ.items():
+            monkeypatch.setenv(name, value)
+        assert shell("ingest", "trees", "--re-embed").code == 0
+        before = len(service.texts)
+        value = valid(shell("ask", QUESTION, "--json").json())
+        assert (value["retrieval"]["mode"], value["warnings"]) == ("hybrid", [])
+        assert value["answer"].startswith("“An oak grows thirty metres tall.” [Source 1]\n")
+        assert all("dense" in source["arms"] for source in value["sources"])
+        asked = service.texts[before:]
+        assert QUESTION in asked
+        assert "Its acorns feed jays." in asked  # sentences are compared, one by one
+        monkeypatch.setenv("RAGCLI_EMBEDDING__RETRIES", "0")
+        service.rule = lambda request: embeddings(request) if request.texts == [QUESTION] else error(500, "busy")
+        done = shell("ask", QUESTION)
+        assert (done.code, done.out.splitlines()[2]) == (0, "“An oak grows thirty metres tall.” [Source 1]")
+        assert "warning: the extracts were chosen by words alone: " in done.err
 
 
 # ----------------------------------------------------------------------------------------------------------- a service
@@ -127,28 +139,6 @@ def test_its_options_reach_the_model(shell: Shell, model: ChatServer) -> None:
     assert "[Source 1] oak.md, line 1" in model.messages[1]["content"]  # labels stay (spec A4)
     assert shell("ask", QUESTION, "--system", "@own.txt").code == 0
     assert model.messages[0]["content"] == "Answer in rhyme."
-
-
-@pytest.mark.spec("A14")
-def test_query_and_ask_of_the_same_words_see_the_same_hits(shell: Shell, model: ChatServer) -> None:
-    for options in ([], ["-k", "1"], ["--per-document", "1"], ["--where", 'document_id != "oak.md"'],
-                    ["--filter", "path=e*"], ["--lost-in-the-middle"], ["--max-context-tokens", "60"]):  # fmt: skip
-        words = "how tall grows an oak, an elm, a yew"
-        hits = shell("query", words, *options, "--json").json()
-        asked = shell("ask", words, *options, "--json", "--always").json()
-        told = [(hit["document_id"], hit["chunk_index"], hit["score"]) for hit in hits["hits"]]
-        assert [(one["document_id"], one["chunk_index"], one["score"]) for one in asked["sources"]] == told
-        names = [line.split("]")[1].split(",")[0].strip() for line in model.messages[-1]["content"].splitlines()
-                 if line.startswith("[Source ")]  # fmt: skip
-        assert names == [name for name, _, _ in told]
-
-
-@pytest.mark.spec("A14")
-def test_ask_takes_every_option_of_a_retrieval(shell: Shell) -> None:
-    text = shell("ask", "--help").out
-    for name, flag in FLAGS.items():
-        (option,) = flag.kind.__metadata__
-        assert option.default.partition("/")[0] in text, name
 
 
 @pytest.mark.spec("A5")
@@ -207,55 +197,6 @@ def test_an_observer_that_fails_harms_nothing(shell: Shell, model: ChatServer, t
     assert [{"role": one.role, "content": one.content} for one in seen[0]] == model.messages
 
 
-# ------------------------------------------------------------------------------------------------------------ streaming
-
-
-def started(folder: Path, model: ChatServer, *arguments: str) -> subprocess.Popen[bytes]:
-    """`ragcli ask` as a process of its own, its output a pipe."""
-    environ = {**os.environ, **model.environ, "RAGCLI_CHAT__MODEL": "toy", "RAGCLI_CHAT__RETRIES": "0"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "ragcli", "ask", QUESTION, *arguments],
-        cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-SLOW = Script((event(delta("Thirty ")), PAUSE, event(delta("metres.")), event("[DONE]")))
-
-
-@pytest.mark.spec("A7")
-def test_pieces_are_shown_as_they_come(shell: Shell, model: ChatServer, tmp_path: Path) -> None:
-    model.script(SLOW)
-    with started(tmp_path, model, "--stream") as process:
-        assert process.stdout is not None
-        assert process.stdout.read(7) == b"Thirty "
-        model.go()
-        assert process.stdout.read().startswith(b"metres.\n\nSources, none of them cited:\n")
-    assert process.returncode == 0
-
-
-@pytest.mark.spec("A7", "C9")
-def test_an_interrupt_ends_it_cleanly(shell: Shell, model: ChatServer, tmp_path: Path) -> None:
-    model.script(SLOW)
-    with started(tmp_path, model, "--stream") as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.read(7) == b"Thirty "
-        process.send_signal(signal.SIGINT)
-        out, err = process.stdout.read(), process.stderr.read().decode()
-    assert (process.returncode, out) == (130, b"\n")
-    assert err.splitlines()[-1] == "error: interrupted"
-    assert "Traceback" not in err
-
-
-@pytest.mark.spec("A7")
-def test_into_a_pipe_it_goes_whole_and_without_a_stream_it_is_asked_for_whole(shell: Shell, model: ChatServer) -> None:
-    assert shell("ask", QUESTION).out.startswith(ANSWER)
-    assert model.requests[-1].body["stream"] is True
-    model.script(whole(ANSWER))
-    assert shell("ask", QUESTION, "--no-stream").out.startswith(ANSWER)
-    assert "stream" not in model.requests[-1].body
-
-
 @pytest.mark.spec("A8", "C9")
 def test_a_service_that_fails_is_one_line(shell: Shell, model: ChatServer) -> None:
     model.script(failed(500, "boom"))
@@ -264,6 +205,63 @@ def test_a_service_that_fails_is_one_line(shell: Shell, model: ChatServer) -> No
     error = next(line for line in done.err.splitlines() if line.startswith("error: "))
     assert model.address in error
     assert "500 Internal Server Error: " in error
+
+
+@pytest.mark.spec("A8", "C9")
+def test_a_service_that_is_not_there_is_one_line(shell: Shell, model: ChatServer) -> None:
+    done = shell("ask", QUESTION, "--base-url", "http://127.0.0.1:1/v1", "--history", "talk.jsonl")
+    assert (done.code, done.out, Path("talk.jsonl").read_text("utf-8")) == (5, "", "")
+    error, hint = done.err.splitlines()
+    assert error.startswith("error: openai:toy: POST http://127.0.0.1:1/v1/chat/completions: no answer: ")
+    assert hint.startswith("hint: check chat.base_url")
+
+
+@pytest.mark.spec("C11")
+def test_what_went_wrong_as_json(shell: Shell, model: ChatServer) -> None:
+    model.script(Script((event(delta(reasoning_content="Oaks ")), event(delta("Thirty")), CUT)))
+    done = shell("ask", QUESTION, "--json", "--verify")
+    value = valid(done.json())
+    assert (done.code, value["outcome"], value["answer"], value["reasoning"]) == (5, "incomplete", "Thirty", "Oaks")
+    assert value["warnings"][0] == f"the answer is incomplete: {value['problem']}"
+    assert value["citations"] == []
+
+
+# ----------------------------------------------------------------------------------------------------------- citations
+
+
+@pytest.mark.spec("A9")
+def test_each_statement_is_judged_and_what_is_not_supported_is_told(shell: Shell, model: ChatServer) -> None:
+    model.script(
+        spoken("An oak grows thirty metres tall [Source 1]. Granite holds much quartz and feldspar [Source 1].")
+    )
+    done = shell("ask", QUESTION, "--verify")
+    assert done.code == 0
+    assert "warning: not supported: “Granite holds much quartz and feldspar.”: " in done.err
+    assert done.err.splitlines()[-1].endswith("; 1 of 2 statements supported")
+    value = valid(shell("ask", QUESTION, "--verify", "--json").json())
+    assert [one["supported"] for one in value["statements"]] == [True, False]
+    assert [one["supported"] for one in value["citations"]] == [True, False]
+
+
+@pytest.mark.spec("A9", "C9")
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("Thirty metres.", "the answer cites no source"),
+        ("Thirty metres [Source 1][Source 7].", "the answer cites what was not sent"),
+        ("Granite holds much quartz [Source 1].", "1 of 1 statements are not supported"),
+        ("An oak grows thirty metres tall [Source 1].", ""),
+    ],
+)
+def test_a_script_can_insist_on_citations(text: str, fault: str, shell: Shell, model: ChatServer) -> None:
+    model.script(spoken(text))
+    assert shell("ask", QUESTION, "--verify").code == 0
+    done = shell("ask", QUESTION, "--verify", "--strict-citations")
+    assert done.out.startswith(f"{text}\n")  # it is shown all the same
+    assert done.code == (1 if fault else 0)
+    assert [line for line in done.err.splitlines() if line.startswith("error: ")] == (
+        [f"error: --strict-citations: {fault}"] if fault else []
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- no answer
@@ -288,7 +286,14 @@ def test_nothing_relevant_is_no_answer_and_no_model_is_asked(shell: Shell, model
         (["ask", " "], 2, "the query is empty"),
         (["ask", "x", "--index", "none"], 3, ""),
         (["ask", "x", "--engine", "openai"], 2, "no language model is named"),
-        (["ask", "x", "--seed", "-1"], 2, "answer.seed"),
+        (["ask", "x", "--seed", "-1"], 2, "answer.seed = -1 is out of range"),
+        (["ask", "x", "--seed", "x"], 2, "invalid value for '--seed'"),
+        (["ask", "x", "--max-tokens", "0"], 2, "answer.max_tokens = 0 is out of range"),
+        (["ask", "x", "--temperature", "3"], 2, "chat.temperature = 3.0 is out of range"),
+        (["ask", "x", "--system", ""], 2, "answer.system = '' is out of range"),
+        (["ask", "x", "--format", "csv"], 2, "invalid value for '--format'"),
+        (["ask", "--chat", "-"], 2, "- and --chat: both read standard input"),
+        (["ask", "--chat", "--history", "bad.jsonl"], 2, "bad.jsonl:2: no JSON: half"),
         (["ask", "x", "--system", "@none.txt"], 2, "--system @none.txt: No such file"),
         (["ask", "x", "--model", "none.gguf"], 2, "chat.model = none.gguf: No such file"),
         (["ask", "x", "--history", "bad.jsonl"], 2, "bad.jsonl:2: no JSON: half"),
@@ -317,6 +322,20 @@ def test_what_a_terminal_would_obey_is_shown(shell: Shell, model: ChatServer) ->
     assert shell("ask", QUESTION, "--json").json()["answer"] == text
 
 
+@pytest.mark.spec("C13")
+def test_nor_does_a_terminal_obey_a_source(shell: Shell) -> None:
+    text = "A larch [bold]grows[/bold] \x1b[31mforty\x1b[0m metres \u202etall."
+    indexes.write(Path("trees"), {"larch [red]\x1b[1m.md": f"# Larch [b] \x1b[2J\n\n{text}\n"})
+    assert shell("ingest", "trees").code == 0
+    shown = shell("ask", "how tall grows a larch").out
+    assert "“A larch [bold]grows[/bold] \\x1b[31mforty\\x1b[0m metres <U+202E>tall.” [Source 1]\n" in shown
+    assert "\n  [1] trees/larch [red]\\x1b[1m.md:1-3  Larch [b] \\x1b[2J\n" in shown
+    assert not re.search("[\x1b\u202e]", shown)
+    value = valid(shell("ask", "how tall grows a larch", "--json").json())
+    assert value["answer"].splitlines()[0] == f"“{text}” [Source 1]"
+    assert text in value["sources"][0]["text"]
+
+
 # ------------------------------------------------------------------------------------------------------- real models
 
 
@@ -332,6 +351,14 @@ def test_a_real_server_answers(shell: Shell, llama: Llama, monkeypatch: pytest.M
         assert value["answer"]
         assert value["usage"]["prompt_tokens"] > 150
         assert value["usage"]["completion_tokens"] <= 16
+    asked.remove("--json")
+    for more in ([], ["--stream"]):
+        done = shell(*asked, *more)
+        answer, _, rest = done.out.partition("\n\nSources")
+        assert done.code == 0
+        assert answer.strip()
+        assert "  [1] trees/oak.md:1\n" in rest
+        assert re.search(rf"^openai:{llama.model}, 2 sources, .* tokens read, \d+ written$", done.err, re.MULTILINE)
 
 
 @pytest.mark.spec("A1", "M9")

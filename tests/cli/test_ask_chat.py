@@ -12,7 +12,7 @@ import pytest
 
 from tests.cases.answering import QUESTION, answering, trees
 from tests.commands import Outcome, Shell
-from tests.streams import ChatServer, failed, spoken, whole
+from tests.streams import CUT, ChatServer, Script, delta, event, failed, spoken, texts, whole
 
 ANSWER = "Thirty metres [Source 1]."
 
@@ -64,6 +64,79 @@ def test_a_question_that_fails_is_told_and_the_next_is_asked(
     assert done.code == 4
     turns = [message["content"] for message in model.messages[1:-1]]
     assert turns == [QUESTION, ANSWER]  # a question without an answer is no turn
+
+
+@pytest.mark.spec("A12", "C9")
+@pytest.mark.parametrize(
+    ("second", "options", "said"),
+    [
+        (Script((event(delta("Thirty me")), CUT)), [], "warning: the answer is incomplete: "),
+        (spoken("Thirty metres."), ["--strict-citations"], "error: --strict-citations: the answer cites no source"),
+    ],
+)
+def test_an_answer_that_breaks_off_or_is_refused_is_shown_and_counts(
+    second: Script, options: list[str], said: str, shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(spoken(ANSWER), second, spoken(ANSWER))
+    lines = f"{QUESTION}\nan oak?\nan elm?\n"
+    done = piped(shell, monkeypatch, lines, "ask", "--chat", "--no-rewrite", "--always", *options)
+    assert done.code == 4
+    assert done.out.count("Thirty me") == 3
+    assert said in done.err
+    turns = [message["content"] for message in model.messages[1:-1]]
+    assert turns == [QUESTION, ANSWER, "an oak?", "Thirty me" if not options else "Thirty metres."]  # it is kept
+
+
+@pytest.mark.spec("A12", "C9")
+def test_that_nothing_was_found_is_no_failure_of_a_conversation(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = f"what does a suspension bridge cost\n{QUESTION}\n"
+    done = piped(shell, monkeypatch, lines, "ask", "--chat", "--json")
+    assert [json.loads(line)["outcome"] for line in done.out.splitlines()] == ["no-answer", "answered"]
+    assert (done.code, len(model.requests)) == (0, 1)  # nor is it a turn: nothing is rewritten
+
+
+@pytest.mark.spec("A12")
+def test_the_first_question_may_stand_in_the_command(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = piped(shell, monkeypatch, "how tall grows an elm\n/quit\nnever\n", "ask", "--chat", "--no-rewrite", QUESTION)
+    assert done.code == 0
+    assert [text.rpartition("Question: ")[2] for text in texts(model.requests)] == [QUESTION, "how tall grows an elm"]
+    one = f"{ANSWER}\n\nSources:\n  [1] trees/oak.md:1\nnot cited: [2]\n"
+    first, second = done.out[: len(one)], done.out[len(one) :]
+    assert first == one
+    assert second.startswith(f"{ANSWER}\n\nSources:\n  [1] trees/")
+
+
+@pytest.mark.spec("A12")
+def test_a_conversation_without_questions_asks_for_nothing(
+    shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = piped(shell, monkeypatch, "\n  \n", "ask", "--chat")
+    assert (done.code, done.out, done.err, model.requests) == (0, "", "", [])
+
+
+@pytest.mark.spec("A12", "R27")
+def test_a_history_is_read_before_the_first_question(shell: Shell, model: ChatServer) -> None:
+    before: list[dict[str, object]] = [
+        {"role": "system", "content": "Be kind.", "seen": 1},
+        {"role": "user", "content": "which trees are poisonous"},
+        {"role": "assistant", "content": "A yew", "incomplete": True},
+    ]
+    Path("talk.jsonl").write_text("\ufeff" + "\n\n".join(map(json.dumps, before)) + "\r\n", "utf-8")
+    model.script(whole("how old grows a yew"), spoken(ANSWER))
+    value = shell("ask", "how old do they get", "--history", "talk.jsonl", "--json").json()
+    assert value["search"] == "how old grows a yew"
+    assert value["sources"][0]["document_id"] == "yew.md"
+    sent = [(one["role"], one["content"]) for one in model.messages]
+    assert [sent[0], *sent[2:-1]] == [(one["role"], one["content"]) for one in before]
+    kept = Path("talk.jsonl").read_text("utf-8-sig").split("\n")
+    assert kept[:2] == [json.dumps(before[0]), ""]  # what was there stays as it was
+    assert [json.loads(line) for line in kept if line.strip()] == [
+        *before, {"role": "user", "content": "how old do they get"}, {"role": "assistant", "content": ANSWER},
+    ]  # fmt: skip
 
 
 @pytest.mark.spec("A12")
