@@ -37,6 +37,7 @@ from ragcli.types import (
     ignore_event,
 )
 
+MOST_CHECKED = 100_000  # characters of an answer; what is longer is none that anybody asked for
 ANSWERED, INCOMPLETE, NO_ANSWER = "answered", "incomplete", "no-answer"
 
 
@@ -146,7 +147,7 @@ class _Asking:
         self._hearing.listen(Event(stage="rewriting"))
         started = perf_counter()
         try:
-            return rewritten(self._question.text, self._question.history, self._means.chat())
+            return rewritten(self._question.text, self._question.history, self._means.chat(), self._show)
         except RagcliError as error:
             self._warnings.append(f"searched for the question as it stands, it was not rewritten: {error.message}")
             return self._question.text
@@ -207,7 +208,7 @@ class _Asking:
         chat = self._means.chat()
         sent = self.prompt(search, result.ranking.hits)
         self._warnings += [*sent.warnings, *_of_forgeries(sent)]
-        self._show(sent)
+        self._show(sent.messages)
         self._hearing.listen(Event(stage=f"asking {chat.name}"))
         started = perf_counter()
 
@@ -229,12 +230,12 @@ class _Asking:
             prompt=sent, usage=reply.usage, finish=reply.finish, reasoning=reply.reasoning, problem=reply.problem,
         )  # fmt: skip
 
-    def _show(self, sent: Prompt) -> None:
+    def _show(self, messages: Sequence[Message]) -> None:
         """The observer sees what goes out; its faults are told and harm nothing (spec A6)."""
         if self._hearing.observer is None:
             return
         try:
-            self._hearing.observer(sent.messages)
+            self._hearing.observer(messages)
         except Exception as error:
             self._warnings.append(f"the observer of the prompt failed: {type(error).__name__}: {error}")
 
@@ -243,6 +244,9 @@ class _Asking:
     def _checked(self, answer: Answer, lens: Lens) -> Answer:
         """With its citations, verified and renumbered where that is wished."""
         if answer.outcome == NO_ANSWER:
+            return answer
+        if len(answer.text) > MOST_CHECKED:
+            self._warnings.append(f"an answer of {len(answer.text):,} characters: its citations were not checked")
             return answer
         found = citing.citations(answer.text, len(answer.sources))
         answer = replace(answer, citations=found)

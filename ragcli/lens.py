@@ -41,11 +41,14 @@ class IndexLens:
             return None
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         try:
-            rows = embedder.passages(new).vectors if new else ()
+            found = embedder.passages(new) if new else None
         except RemoteError as error:
             self._problem = error.message
             return None
-        self._known.update(zip(new, rows, strict=True))
+        if found is not None:
+            self._known.update(zip(new, found.vectors, strict=True))
+            for reason in list(found.problems.values())[:1]:
+                self._problem = f"{len(found.problems)} of {len(new)} sentences have no vector: {reason}"
         return np.stack([self._known[text] for text in texts])
 
     def query_vector(self, text: str) -> NDArray[np.float32] | None:

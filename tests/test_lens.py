@@ -83,6 +83,19 @@ def test_a_text_is_embedded_once(pipeline: Pipeline) -> None:
     assert (first[1] == second[0]).all()
 
 
+def test_a_text_that_can_t_be_embedded_is_told(pipeline: Pipeline) -> None:
+    class Refusing(Counting):
+        def passages(self, texts: list[str]) -> Embedded:
+            return Embedded(np.zeros((len(texts), 32), np.float32), {0: "the service refuses it"})
+
+    with pipeline:
+        lens = lens_of(pipeline, Refusing())
+        rows = lens.vectors(["oak", "elm"])
+        assert rows is not None
+        assert not rows.any()
+        assert lens.problem() == "1 of 2 sentences have no vector: the service refuses it"
+
+
 def test_an_embedder_that_is_away_is_a_problem_and_no_error(pipeline: Pipeline) -> None:
     with pipeline:
         lens = lens_of(pipeline, Counting(fails=True))

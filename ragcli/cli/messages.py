@@ -91,9 +91,11 @@ class PromptLog:
         check_writable(path)
 
     def __call__(self, messages: Sequence[Message]) -> None:
-        """Adds a line."""
+        """Adds a line, the messages in the form in which a service gets them."""
+        from ragcli.models.chat_reply import as_sent
+
         line: Mapping[str, object] = {
             "schema": SCHEMA, "time": datetime.now(UTC).isoformat(timespec="milliseconds"), **self._about,
-            "messages": messages,
+            "messages": [as_sent(message) for message in messages],
         }  # fmt: skip
         append(self._path, msgspec.json.encode(line) + b"\n")

@@ -18,13 +18,15 @@ SCHEMA = 1
 
 def draft_object(question: str, engine: str, draft: Draft) -> dict[str, Any]:
     """The prompt as plain values."""
+    from ragcli.models.chat_reply import as_sent
+
     prompt = draft.prompt
     return {
         "schema": SCHEMA,
         "question": question,
         "search": draft.search,
         "engine": engine,
-        "messages": [_message_object(message) for message in prompt.messages],
+        "messages": [as_sent(message) for message in prompt.messages],
         "tokens": prompt.tokens,
         "counted_by": prompt.counted_by,
         "window": prompt.window,
@@ -42,13 +44,6 @@ def draft_object(question: str, engine: str, draft: Draft) -> dict[str, Any]:
         "warnings": list(draft.warnings),
         "notes": list(draft.result.notes),
     }
-
-
-def _message_object(message: Any) -> dict[str, Any]:
-    from msgspec import to_builtins
-
-    found: dict[str, Any] = to_builtins(message)
-    return found
 
 
 def _source_object(number: int, hit: Hit) -> dict[str, Any]:

@@ -6,7 +6,7 @@ for; the model that answers gets the history and the question as it was put.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ragcli.errors import RagcliError
 from ragcli.expand.replies import first_line
@@ -22,12 +22,19 @@ understood without the conversation: put in what it refers to, keep its language
 stands alone already, repeat it. Answer with the question only, on one line. Do not answer it."""
 
 
-def rewritten(question: str, history: Sequence[Message], chat: Chat) -> str:
-    """The question that stands alone. Raises: RagcliError: the model fails, or writes what is no question."""
+def rewritten(
+    question: str, history: Sequence[Message], chat: Chat, show: Callable[[Sequence[Message]], None] = lambda _: None
+) -> str:
+    """The question that stands alone. `show` sees what is sent, before it is.
+
+    Raises: RagcliError: the model fails, or writes what is no question.
+    """
     turns = [message for message in history if message.role in {"user", "assistant"}][-TURNS:]
     talk = "\n".join(f"{message.role}: {_shown(message.content)}" for message in turns)
     asked = f"Conversation:\n{talk}\n\nQuestion: {question}\n\nThe question, to be understood alone:"
-    reply = chat.reply([Message("system", INSTRUCTION), Message("user", asked)], max_tokens=MOST_TOKENS)
+    sent = [Message("system", INSTRUCTION), Message("user", asked)]
+    show(sent)
+    reply = chat.reply(sent, max_tokens=MOST_TOKENS)
     found = first_line(reply)
     if not found or len(found) > max(LONGEST, 2 * len(question)):
         raise RagcliError(f"{chat.name} wrote no question")

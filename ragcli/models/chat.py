@@ -133,6 +133,7 @@ class ServiceChat:
         writing.end()
         if not writing.text.strip():
             raise self._without_text(writing, problem, answer)
+        writing.finish = self._client.quoted(writing.finish)  # anything, where the server wishes us ill
         note = f"{self.name} takes no temperature: {self._asked_temperature:g} was not sent"
         return writing.reply(problem, () if self._temperature == self._asked_temperature else (note,))
 

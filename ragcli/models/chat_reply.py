@@ -37,7 +37,7 @@ class ServerError(Exception):
 
 
 class Writing:
-    """One reply that is under way. `is_done`: its end was told; `text` is what came so far, thoughts aside."""
+    """One reply that is under way. `is_done`: its end was told; `text` is what came so far, thoughts aside; `finish` why it ended."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
@@ -45,7 +45,7 @@ class Writing:
         self._said: list[str] = []
         self._reasoning: list[str] = []
         self._usage = Usage()
-        self._finish = ""
+        self.finish = ""
         self._half = ""  # of a character: what is written as two \\u… may come in two pieces
         self.refusal = ""
         self.is_done = False
@@ -89,14 +89,14 @@ class Writing:
     def reply(self, problem: str = "", notes: tuple[str, ...] = ()) -> ChatReply:
         """What there is."""
         return ChatReply(
-            text=self.text, finish=self._finish, reasoning=self.reasoning.strip(), usage=self._usage, problem=problem,
+            text=self.text, finish=self.finish, reasoning=self.reasoning.strip(), usage=self._usage, problem=problem,
             notes=notes,
         )  # fmt: skip
 
     @property
     def has_ended(self) -> bool:
         """Whether the server said so."""
-        return self.is_done or bool(self._finish)
+        return self.is_done or bool(self.finish)
 
     def _take(self, answer: Any, member: str) -> None:
         if not isinstance(answer, dict):
@@ -105,7 +105,7 @@ class Writing:
             raise ServerError(_message_of(error) or shown(error))
         self._usage = _joined_usage(self._usage, answer)
         if isinstance(reason := _first(answer).get("finish_reason"), str) and reason:
-            self._finish = _characters(reason)
+            self.finish = _characters(reason)
         part = _part(answer, member) or {}
         for name in ("reasoning_content", "reasoning"):
             if isinstance(thought := part.get(name), str):

@@ -179,7 +179,8 @@ def test_no_package_hides_the_function_that_ingests(before: str) -> None:
 def test_every_error_of_the_tree_is_public_or_below_one_that_is() -> None:
     from ragcli import errors
 
-    public = tuple(value for name in ragcli.__all__ if isinstance(value := getattr(ragcli, name), type))
+    values = (getattr(ragcli, name) for name in ragcli.__all__)
+    public = tuple(value for value in values if isinstance(value, type) and issubclass(value, Exception))
     tree = [
         value
         for value in vars(errors).values()

@@ -311,6 +311,13 @@ def test_a_mistake_is_one_line(arguments: list[str], code: int, said: str, shell
     assert said in first
 
 
+def test_an_answer_without_end_is_not_checked_and_that_is_said(shell: Shell, model: ChatServer) -> None:
+    model.script(spoken("[1]" * 40_000))
+    value = valid(shell("ask", QUESTION, "--json", "--verify").json())
+    assert value["warnings"] == ["an answer of 120,000 characters: its citations were not checked"]
+    assert (value["citations"], len(value["answer"])) == ([], 120_000)
+
+
 @pytest.mark.spec("C13")
 def test_what_a_terminal_would_obey_is_shown(shell: Shell, model: ChatServer) -> None:
     text = "Red \x1b[31mtext\x1b[0m, [bold]b[/bold] \u202e [Source 1]."

@@ -165,12 +165,15 @@ def test_a_question_that_follows_on_another_is_searched_for_as_one_that_stands_a
     shell: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.script(spoken(ANSWER), whole('1. "how old grows a yew?"'), spoken("Two thousand years [Source 1]."))
-    done = piped(shell, monkeypatch, f"{QUESTION}\nand the poisonous one?\n", "ask", "--chat", "--json")
+    asked = ["ask", "--chat", "--json", "--prompt-log", "log.jsonl"]
+    done = piped(shell, monkeypatch, f"{QUESTION}\nand the poisonous one?\n", *asked)
     _, second = (json.loads(line) for line in done.out.splitlines())
     assert (second["question"], second["search"]) == ("and the poisonous one?", "how old grows a yew?")
     assert second["sources"][0]["document_id"] == "yew.md"
     assert "rewrite_ms" in second["timings"]
     assert model.messages[-1]["content"].endswith("Question: and the poisonous one?")
+    logged = [json.loads(line)["messages"] for line in Path("log.jsonl").read_text("utf-8").splitlines()]
+    assert logged == [request.body["messages"] for request in model.requests]  # the request to rewrite is one too
     talk = model.requests[1].body["messages"][-1]["content"]
     assert f"user: {QUESTION}\nassistant: {ANSWER}" in talk
 

@@ -399,6 +399,13 @@ def test_a_temperature_that_is_not_taken_is_told(server: ChatServer, make: Make)
     assert "temperature" not in server.requests[-1].body
 
 
+def test_a_reason_to_end_is_no_place_for_a_key_or_a_book(server: ChatServer, make: Make) -> None:
+    server.script(spoken(GREETING, reason=f"{KEY} " + "x" * 5000))
+    reply = written(make())
+    assert KEY not in reply.finish
+    assert len(reply.finish) < 300
+
+
 def test_a_prompt_that_is_too_long_has_its_hint(server: ChatServer, make: Make) -> None:
     server.script(failed(400, "This model's maximum context length is 4096 tokens"))
     with pytest.raises(RemoteError) as caught:
