@@ -20,7 +20,7 @@ from ragcli.answer.extractive import NAME as EXTRACTIVE
 from ragcli.answer.extractive import extracts, written
 from ragcli.answer.reading import alarm
 from ragcli.answer.support import judged_citations, statements
-from ragcli.errors import RagcliError
+from ragcli.errors import RagcliError, shortened
 from ragcli.options import ARMS, AnswerSettings, Engine, RetrievalOptions
 from ragcli.types import (
     Answer,
@@ -37,6 +37,7 @@ from ragcli.types import (
     ignore_event,
 )
 
+LONGEST_QUOTE = 200  # characters of a sentence in a warning
 MOST_CHECKED = 100_000  # characters of an answer; what is longer is none that anybody asked for
 ANSWERED, INCOMPLETE, NO_ANSWER = "answered", "incomplete", "no-answer"
 
@@ -302,12 +303,14 @@ def _of_citations(answer: Answer) -> list[str]:
     said = []
     if unknown:
         numbers = ", ".join(map(str, unknown))
-        said.append(f"the answer cites {numbers}, but the sources are 1 to {len(answer.sources)}")
+        sent = f"the sources are 1 to {len(answer.sources)}" if answer.sources else "no source was sent"
+        said.append(f"the answer cites {numbers}, but {sent}")
     if not any(one.valid for one in answer.citations):
         said.append("the answer cites no source")
     if answer.citations and not citing.without_markers(answer.text).strip(" .\n"):
         said.append("the answer holds nothing but citations")
-    return said + [f"not supported: “{one.text}”: {one.why}" for one in answer.statements if not one.supported]
+    unsupported = (one for one in answer.statements if not one.supported)
+    return said + [f"not supported: “{shortened(one.text, LONGEST_QUOTE)}”: {one.why}" for one in unsupported]
 
 
 def _renumbered(answer: Answer) -> Answer:

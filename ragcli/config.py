@@ -62,6 +62,7 @@ SENDS_TEXTS: Mapping[str, tuple[str, ...]] = {  # and values that do, with a key
     "answer.engine": ("openai",),
 }
 PATHS = ("index.path", "models.folder")  # and models.embedder, rerank.model, chat.model, where they are one
+SPEAKS = ("answer.system",)  # keys whose text a model gets as an order, values of variables in it included
 OPENAI_URL = "https://api.openai.com/v1"
 
 _SECRET = re.compile(r"key$|token$|secret|password|credential", re.IGNORECASE)
@@ -456,8 +457,12 @@ def _check_trust(key: str, value: object, file: _File, place: str) -> None:
         harm = f"{key} = {value} runs code"
     elif key in REACHES_OUT:
         harm = f"{key} sends texts to a service"
-    elif value in SENDS_TEXTS.get(key, ()) or _names_remote_chat(key, value):
+    elif value in SENDS_TEXTS.get(key, ()):
         harm = f"{key} = {value} sends texts to a service"
+    elif _names_remote_chat(key, value):
+        harm = f"{key} names a model at a service"  # without the value: it may be that of a variable
+    elif key in SPEAKS:
+        harm = f"{key} speaks to a language model in your name"
     elif _is_fetched(key, value):
         harm = f"{key} = {shortened(value)} reaches out"
     elif _may_be_path(key, value) and not _is_inside(file.path.parent / value, file.path.parent):

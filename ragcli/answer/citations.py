@@ -27,7 +27,8 @@ def citations(text: str, sources: int) -> tuple[Citation, ...]:
 def _citations(text: str, sources: int) -> Iterator[Citation]:
     code = [match.span() for match in _code().finditer(text)]
     for match in _marker().finditer(text):
-        if any(start <= match.start() < end for start, end in code):
+        is_named = "source" in match[0].lower()
+        if not is_named and any(start <= match.start() < end for start, end in code):
             continue
         for number in _numbers(next(filter(None, match.groups()), match[0])):
             yield Citation(
@@ -82,20 +83,22 @@ def _numbers(marker: str) -> list[int]:
 
 @cache
 def _marker() -> re.Pattern[str]:
-    word, joint = r"(?:sources?\s*\#?\s*)", r"\s*(?:[,;&\u2013\u3001\uff0c-]|and|und|et|y)\s*"
-    named = rf"{word}\d{{1,6}}(?:{joint}{word}?\d{{1,6}})*"
-    bare = rf"\^?\d{{1,2}}(?:{joint}\^?\d{{1,2}})*"
-    more = r"(?:[:,]\s*[^\d\s\[\]()][^\[\]()]{0,60})?"  # what else a label says: a path, a page
+    # every repetition is bounded: a text that nearly is a marker over and over takes linear time
+    gap = r"\s{0,3}"
+    word, joint = rf"(?:sources?{gap}\#?{gap})", rf"{gap}(?:[,;&\u2013\u3001\uff0c-]|and|und|et|y){gap}"
+    named = rf"{word}\d{{1,6}}(?:{joint}{word}?\d{{1,6}}){{0,20}}"
+    bare = rf"\^?\d{{1,2}}(?:{joint}\^?\d{{1,2}}){{0,20}}"
+    more = rf"(?:[:,]{gap}[^\d\s\[\]()][^\[\]()]{{0,60}})?"  # what else a label says: a path, a page
     behind_a_word = rf"(?<=[^\W{_UNSPACED}])|(?<=\))"
     definition = r"(?m:^)\[[^\]\n]*\]:"  # of a link, or of a footnote
     return re.compile(
-        rf"(?<!\\)(?:\[\s*({named})\s*{more}\]|\(\s*({named})\s*{more}\)"
-        rf"|\u3010\s*({named}|{bare})\s*(?:[:\u2020][^\u3010\u3011]{{0,20}})?\u3011"
-        rf"|(?!{behind_a_word}|{definition})\[\s*{bare}\s*\](?!\((?!\s*{named})))",
+        rf"(?<!\\)(?:\[{gap}({named}){gap}{more}\]|\({gap}({named}){gap}{more}\)"
+        rf"|\u3010{gap}({named}|{bare}){gap}(?:[:\u2020][^\u3010\u3011]{{0,20}})?\u3011"
+        rf"|(?!{behind_a_word}|{definition})\[{gap}{bare}{gap}\](?!\((?!{gap}{named})))",
         re.IGNORECASE,
     )
 
 
 @cache
 def _code() -> re.Pattern[str]:
-    return re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+    return re.compile(r"```.*?```|`[^`\n]{1,500}`", re.DOTALL)

@@ -173,7 +173,8 @@ def _why(cited: Sequence[int], supporting: Sequence[int], lacking: Mapping[int, 
     if cited:
         named = " and ".join(f"[Source {number}]" for number in cited)
         missing = sorted(set.intersection(*(lacking[number] for number in cited)))
-        number = f"{named} does not hold {', '.join(missing)}" if missing else f"{named} does not say so"
+        verb = "does" if len(cited) == 1 else "do"
+        number = f"{named} {verb} not hold {', '.join(missing)}" if missing else f"{named} {verb} not say so"
         return f"{number}; {others} {'does' if len(supporting) == 1 else 'do'}" if others else number
     missing = sorted(set.intersection(*lacking.values())) if lacking else []
     return f"no source holds {', '.join(missing)}" if missing else f"none of the {sources} sources says so"

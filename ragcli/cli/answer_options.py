@@ -11,7 +11,7 @@ from typing import Any
 
 from ragcli.cli.common import as_text
 from ragcli.cli.retrieval import Flag, option, written
-from ragcli.errors import UsageError
+from ragcli.errors import UsageError, shortened
 from ragcli.options import AnswerSettings, ChatSettings, Engine, Settings
 
 ANSWER = "Answer"
@@ -114,7 +114,7 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises: UsageError: the file of a system prompt can't be read.
     """
-    found = {flag.setting: given.get(name) for name, flag in FLAGS.items()}
+    found = {flag.setting: _text(flag, given.get(name)) for name, flag in FLAGS.items()}
     tool = found["answer.sources_as"]
     return {
         **found,
@@ -123,9 +123,17 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _text(flag: Flag, value: Any) -> Any:
+    """The value; of a text, as UTF-8 whatever the locale. Raises: UsageError: it is none."""
+    text = as_text(value) if isinstance(value, str) else ""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(f"{written(flag, value)} is not valid UTF-8: {shortened(ascii(text))}")
+    return text if isinstance(value, str) else value
+
+
 def _system(text: str | None) -> str | None:
     if text is None or not text.startswith("@"):
-        return None if text is None else as_text(text)
+        return text
     try:
         return Path(text[1:]).read_text("utf-8-sig")
     except UnicodeDecodeError as error:

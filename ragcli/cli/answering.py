@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ragcli.types import Answer, Event, Hit, Listener, Message, Observer
 
 NO_ANSWER, BROKE_OFF = 1, 5  # exit codes
+TAB = 4  # columns, as `inert.passage` has them
 
 
 class Wanted(NamedTuple):
@@ -110,8 +111,17 @@ class Pieces:
 
     def _passage(self, text: str) -> str:
         known, line = inert.passage(self._line), self._line + text
-        self._line = line.rpartition("\n")[2]
+        self._line = _end_of(line.rpartition("\n")[2].expandtabs(TAB))
         return inert.passage(line)[len(known) :]
+
+
+def _end_of(line: str) -> str:
+    """The end of a line that has no tabs: all that the look of what follows depends on.
+
+    It begins where a tab would end, counted from the last carriage return, as `str.expandtabs` counts.
+    """
+    _, mark, tail = line.rpartition("\r")
+    return mark + tail if len(tail) < 2 * TAB else tail[len(tail) - len(tail) % TAB - TAB :]
 
 
 class Showing:

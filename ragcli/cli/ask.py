@@ -112,6 +112,8 @@ def command(
         session, is_json, is_live, session.settings.answer.strict_citations, history,
         _observers(session, prompt_log, show=show_prompt),
     )  # fmt: skip
+    if prompt_log and any(_is_same(prompt_log, other) for other in (history, session.index_file)):
+        raise UsageError(f"--prompt-log {prompt_log}: this file is something else already", "name a file of its own")
     if question:
         remember(session.index_file, "ask", question, retrieval)
     return _run(wanted, question, is_chat=chat)
@@ -129,6 +131,10 @@ def _run(wanted: Wanted, question: str, *, is_chat: bool) -> int:
 
             return converse(wanted, listening, pipeline, question, before)
         return answered(wanted, listening, pipeline, question, before)[0]
+
+
+def _is_same(one: Path, other: Path | None) -> bool:
+    return other is not None and one.absolute() == other.absolute()
 
 
 def _comes_whole(session: Session, *, is_json: bool) -> str:

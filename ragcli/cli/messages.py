@@ -27,6 +27,8 @@ def read_history(path: Path) -> tuple[Message, ...]:
     Raises: UsageError: a line that holds no message; the file can't be read.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"--history {path} is no regular file", "name a file of messages, or one to be made")
         data = path.read_bytes()
     except FileNotFoundError:
         return ()
@@ -62,15 +64,27 @@ def append_turn(path: Path, question: str, answer: str, *, is_whole: bool) -> No
 
 
 def append(path: Path, data: bytes) -> None:
-    """Adds to the end of a file. Raises: UsageError."""
+    """Adds to the end of a file: all of it, or nothing. Raises: UsageError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, _after_a_line(path, data))
+            _write(descriptor, _after_a_line(path, data))
         finally:
             os.close(descriptor)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", "name a file that can be written to") from error
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Writes all of it. Where the room ends, what was written of it is taken back, unless others have gone on."""
+    before, done = os.fstat(descriptor).st_size, 0
+    try:
+        while done < len(data):
+            done += os.write(descriptor, data[done:])
+    except OSError:
+        if done and os.fstat(descriptor).st_size == before + done:
+            os.ftruncate(descriptor, before)
+        raise
 
 
 def _after_a_line(path: Path, data: bytes) -> bytes:

@@ -142,7 +142,7 @@ class ServiceChat:
         if answer is None and wish.stream:
             return "" if writing.has_ended else f"{self.name}: the stream ended before the answer did"
         if not writing.whole(answer):
-            raise self._error("an answer of no known form", shown(answer))
+            raise RemoteError(f"{self.name}: an answer of no known form: {self._client.quoted(shown(answer))}")
         return ""
 
     def _asked(self, messages: Sequence[Message], wish: Wish, writing: Writing) -> Any:
@@ -196,7 +196,8 @@ class ServiceChat:
         if reply.reasoning:
             wanted = "raise answer.max_tokens (--max-tokens)" if reply.finish == "length" else ""
             return RagcliError(f"{self.name}: the model thought, and wrote no answer", wanted)
-        return self._error("a reply without text", shown(answer) if answer else reply.finish)
+        said = self._client.quoted(shown(answer) if answer else reply.finish)
+        return RemoteError(f"{self.name}: a reply without text{f': {said}' if said else ''}")
 
     def _error(self, what: str, said: str) -> RagcliError:
         return RagcliError(f"{self.name}: {what}: {self._client.quoted(said)}")

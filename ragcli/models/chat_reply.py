@@ -37,7 +37,7 @@ class ServerError(Exception):
 
 
 class Writing:
-    """One reply that is under way. `is_done`: its end was told; `text` is what came so far, thoughts aside; `finish` why it ended."""
+    """One reply that is under way: `text` came so far, thoughts aside. `is_done`: its end was told; `finish`: why."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text

@@ -25,7 +25,7 @@ MARKERS = [
 NONE = [
     "[2024]", "[123]", "[Source]", "[Source N]", "[Source 1234567]", "[sic]", "[x]", "[ ]", "[]", "[1.5]", "[1a]",
     "Source 3", "(3)", "(2024)", "(see Source)", "{1}", "1]", "[1",
-    "a[1]", "rows[12]", "f(x)[1]", "`a = [1]`", "`[Source 1]`", "```\nx = [1]\n```", "```\n[Source 1]", "_[1]",
+    "a[1]", "rows[12]", "f(x)[1]", "`a = [1]`", "```\nx = [1]\n```", "_[1]",
     "[1](https://example.org)", "[Source code]",
     "\\[Source 9]", "\\[1]", "\\(Source 9)", "\\【9】", "【2024】", "【3月】", "【note】",
 ]  # fmt: skip
@@ -178,3 +178,24 @@ def test_how_much_of_a_text_is_leading_markers(text: str, length: int) -> None:
 def test_an_escaped_text_cites_nothing(text: str) -> None:
     assert citations(escaped(text), 9) == ()
     assert escaped(text).replace("\\", "") == text
+
+
+@pytest.mark.spec("A9")
+def test_named_markers_count_in_code_too_and_numbers_alone_do_not() -> None:
+    text = "Run [Source 3]:\n```sh\nfix it  # [Source 2]\nx = [1]\n```\nThen `y[2]`, [Source 1]."
+    assert [one.source for one in citations(text, 3)] == [3, 2, 1]
+    found, new = renumbered(text, citations(text, 3))
+    assert found == text.replace("[Source 3]", "[Source A]").replace("[Source 1]", "[Source 3]").replace("A", "1")
+    assert new == {3: 1, 2: 2, 1: 3}
+
+
+@pytest.mark.spec("A9")
+def test_a_fence_that_is_never_closed_hides_nothing() -> None:
+    text = "Run [Source 3]:\n```sh\nfix it\n\nThen restart [Source 1], [2]."
+    assert [one.source for one in citations(text, 3)] == [3, 1, 2]
+
+
+def test_what_nearly_is_a_marker_over_and_over_takes_linear_time() -> None:
+    """Each of these took from seconds to minutes when it was quadratic."""
+    for text in ("[Source" + " " * 50_000 + "x", "[Source 1," * 20_000, "[Source 1, 1" + ", 1" * 50_000, "`" * 50_000):
+        assert len(citations(text, 3)) == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,3 +201,29 @@ def test_a_line_that_is_no_utf_8_is_told(shell: Shell, model: ChatServer, monkey
 def test_extracts_say_that_they_don_t_look_back(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     done = piped(shell, monkeypatch, f"{QUESTION}\nhow tall grows an elm\n", "ask", "--chat")
     assert done.err.count("note: the turns before were not looked at") == 1
+
+
+def test_a_history_is_a_regular_file(shell: Shell, model: ChatServer) -> None:
+    done = shell("ask", QUESTION, "--history", "/dev/zero")
+    assert (done.code, model.requests) == (2, [])
+    assert "--history /dev/zero is no regular file" in done.err
+
+
+def test_where_the_room_ends_a_file_stays_as_it_was(shell: Shell, tmp_path: Path) -> None:
+    """A file may have no more than 200 bytes here: what is written of a line is taken back."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+        "from pathlib import Path; from ragcli.cli.messages import append_turn\n"
+        "append_turn(Path('talk.jsonl'), 'x' * 100, 'y' * 100, is_whole=True)"
+    )
+    Path("talk.jsonl").write_text('{"role": "user", "content": "x"}\n', "utf-8")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert Path("talk.jsonl").read_text("utf-8") == '{"role": "user", "content": "x"}\n'
+    assert "UsageError: talk.jsonl: File too large" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["talk.jsonl", ".ragcli/index.db"])
+def test_a_log_has_a_file_of_its_own(name: str, shell: Shell, model: ChatServer) -> None:
+    done = shell("ask", QUESTION, "--history", "talk.jsonl", "--prompt-log", name)
+    assert (done.code, model.requests) == (2, [])
+    assert f"--prompt-log {name}: this file is something else already" in done.err
