@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from ragcli.answer.citations import without_markers
 from ragcli.corpus import Promise
-from ragcli.explain import Fate, Round, fate, key_of, rounds
-from ragcli.options import RetrievalOptions
+from ragcli.errors import RagcliError
+from ragcli.explain import Fate, Key, Round, fate, key_of, rounds
+from ragcli.options import Mode, RetrievalOptions
 from ragcli.pipeline import Pipeline
 from ragcli.prompt import STAGE as WINDOW
 from ragcli.text import matching
@@ -27,6 +28,9 @@ from ragcli.types import Answer, ArmScore, Hit, Message, Place, Result
 Cause = Literal["answered", "nothing-retrieved", "wrong-text", "not-used", "unknown"]
 DEEP = 1000  # hits among which the text is looked for when it is not among the sources
 MOST_CHANGES = 3  # that worked, and are told
+ARMS_OF: Mapping[Mode, frozenset[str]] = {
+    "hybrid": frozenset({"bm25", "dense"}), "keyword": frozenset({"bm25"}), "vector": frozenset({"dense"}),
+}  # fmt: skip
 ALL = "all"  # the kind of a proposal that takes back everything
 Proposal = tuple[str, str, RetrievalOptions]  # its kind, of which one is enough; as it is written; what it means
 
@@ -34,7 +38,8 @@ Proposal = tuple[str, str, RetrievalOptions]  # its kind, of which one is enough
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """A chunk that holds the expected text, and how it fared.
 
-    `arms`: what each arm thought of it, looked at `DEEP` hits deep; {} where none found it. `ranks`: (stage, rank
+    `arms`: what each arm thinks of it, also those that the mode leaves out, looked at `DEEP` hits deep without filters;
+    {} where none finds it. `ranks`: (stage, rank
     before, rank after; None: dropped there). `source`: its number in the prompt; None: it is not in it. `reason`: why.
     """
 
@@ -88,7 +93,9 @@ class _Asked:
         self._result = self._draft.result
         self._sources = self._draft.prompt.sources
         self._places = pipeline.inspector.places(expect) if expect else ()
-        self._deep = Promise(self._looked_deep)
+        self._deep = Promise(lambda: self._looked(self._bare))
+        self._admitted = Promise(lambda: self._looked(replace(self._bare, metadata_filter=options.metadata_filter)))
+        self._others = Promise(self._looked_otherwise)
 
     def why(self) -> Why:
         if not self._result.ranking.hits:
@@ -125,7 +132,7 @@ class _Asked:
         if not any(place.chunks for place in self._places):
             return "the wrong text was retrieved: the expected one is cut apart by the ends of chunks"
         best = next(self._expected(), None)
-        reason = f": {best.document_id}#{best.chunk_index} {best.reason}" if best else ""
+        reason = f": {best.document_id}#{best.chunk_index} {best.reason}" if best and best.reason else ""
         return f"the wrong text was retrieved: none of the {hits} sources holds the expected one{reason}"
 
     def _without_expectation(self) -> Why:
@@ -148,7 +155,9 @@ class _Asked:
         answer = self._asked()
         if answer.outcome == "no-answer":
             because = f"the right text was retrieved (source {number}) and not used, nobody was asked: {answer.text}"
-            return self._found("not-used", because, advice=("ask even so: --always",), answer=answer)
+            is_unsure = not self._draft.confidence.is_enough
+            advice = ("ask even so: --always",) if is_unsure else tuple(_on_answer(answer, number))
+            return self._found("not-used", because, advice=advice, answer=answer)
         if matching(self._expect).search(" ".join(without_markers(answer.text).split())):
             because = f"the answer holds the expected text, from source {number}"
             return self._found("answered", because, advice=(), answer=answer)
@@ -160,45 +169,80 @@ class _Asked:
 
     # ---------------------------------------------------------------------------------------------------- the evidence
 
-    def _keys(self) -> list[tuple[str, int]]:
+    def _keys(self) -> list[Key]:
         """The chunks that hold the text; of a text that none holds whole, those that hold a part."""
         whole = [(place.document_id, index) for place in self._places for index in place.chunks]
         return whole or [(place.document_id, index) for place in self._places for index in place.parts]
 
     def _expected(self) -> Iterator[Expected]:
         """They, the best ranked ones first."""
-        ran = rounds(self._result)
-        deep = (
-            {key_of(hit): (at, hit) for at, hit in enumerate(self._deep.get().ranking.hits, 1)} if self._places else {}
-        )
-        numbers = {key_of(hit): number for number, hit in enumerate(self._sources, 1)}
-        ordered = sorted(self._keys(), key=lambda key: (deep[key][0] if key in deep else DEEP + 1, key))
-        for key in ordered:
-            arms = deep[key][1].arms if key in deep else {}
-            found = fate(*key, self._result)
+        keys = self._keys()
+        if not keys:
+            return
+        ran, deep = rounds(self._result), self._deep.get()
+        for key in sorted(keys, key=lambda key: (deep[key][0] if key in deep else DEEP + 1, key)):
+            arms = {**self._others.get().get(key, {}), **(deep[key][1].arms if key in deep else {})}
             yield Expected(
                 document_id=key[0], chunk_index=key[1], arms=arms, ranks=tuple(_ranks(key, ran)),
-                source=numbers.get(key), reason=self._reason(key, found, deep.get(key)),
+                source=self._number(key), reason=self._reason(key, arms),
             )  # fmt: skip
 
-    def _looked_deep(self) -> Result:
+    def _number(self, key: Key) -> int | None:
+        """Its number in the prompt: its own, or that of its parent."""
+        for number, hit in enumerate(self._sources, 1):
+            children = hit.parent.children if hit.parent else (hit.chunk.index,)
+            if key[0] == hit.chunk.document_id and key[1] in children:
+                return number
+        return None
+
+    @property
+    def _bare(self) -> RetrievalOptions:
         """The same query with nothing that thins out: what the arms think of everything that is near."""
-        bare = RetrievalOptions(
+        return RetrievalOptions(
             top_k=DEEP, mode=self._options.mode, min_score=-1.0, rerank=False, parent_document=False,
             exact=self._options.exact,
         )  # fmt: skip
-        return self._pipeline.retrieve(self._draft.search, bare)
 
-    def _reason(self, key: tuple[str, int], found: Fate, deep: tuple[int, Hit] | None) -> str:
+    def _looked(self, options: RetrievalOptions) -> Mapping[Key, tuple[int, Hit]]:
+        """The hits with their ranks."""
+        found = self._pipeline.retrieve(self._draft.search, options).ranking.hits
+        return {key_of(hit): (rank, hit) for rank, hit in enumerate(found, 1)}
+
+    def _looked_otherwise(self) -> Mapping[Key, Mapping[str, ArmScore]]:
+        """What all arms think where the mode asks one alone; {} where the others can't be asked."""
+        if self._options.mode == "hybrid":
+            return {}
+        try:
+            found = self._looked(replace(self._bare, mode="hybrid"))
+        except RagcliError:
+            return {}
+        return {key: hit.arms for key, (_, hit) in found.items()}
+
+    def _reason(self, key: Key, arms: Mapping[str, ArmScore]) -> str:
+        """Why it is not in the prompt; "" where it is."""
         window = next((one for one in self._draft.prompt.dropped if key_of(one.hit) == key), None)
         if window is not None:
             return f"was dropped by {WINDOW}: {window.reason}"
+        number = self._number(key)
+        if number is not None:
+            return self._reason_of_source(number)
+        return self._reason_of_dropped(key, fate(*key, self._result), arms)
+
+    def _reason_of_source(self, number: int) -> str:
+        hit = self._sources[number - 1]
+        is_whole = matching(self._expect).search(hit.chunk.text)
+        is_short = is_whole and not _holding((hit,), self._expect)
+        return f"was shortened by compress: what is left (source {number}) does not hold it" if is_short else ""
+
+    def _reason_of_dropped(self, key: Key, found: Fate, arms: Mapping[str, ArmScore]) -> str:
         if found.drop is not None:
             return f"was dropped by {found.drop.stage}: {found.drop.reason}"
-        if found.hit is not None:
-            return ""
+        deep = self._deep.get().get(key)
         if deep is None:
-            return f"is not among the first {DEEP:,} of any arm"
+            by = f"found by {self._options.mode} search" if arms else f"among the first {DEEP:,} of any arm"
+            return f"is not {by}"
+        if self._options.metadata_filter and key not in self._admitted.get():
+            return f"does not meet the filter: by itself it has rank {deep[0]}"
         floor = self._below_floor(deep[1])
         return f"is not among the candidates{floor}: by itself it has rank {deep[0]}"
 
@@ -212,13 +256,10 @@ class _Asked:
 
     def _changes(self) -> Iterator[Change]:
         """Changes that put the text into the prompt, each tried."""
-        if not any(place.chunks for place in self._places):
+        best = next(self._expected(), None)
+        if best is None:
             return
-        best = next(self._expected())
-        rank = next(
-            (at for at, hit in enumerate(self._deep.get().ranking.hits, 1)
-             if key_of(hit) == (best.document_id, best.chunk_index)), None
-        )  # fmt: skip
+        rank, _ = self._deep.get().get((best.document_id, best.chunk_index), (None, None))
         worked: list[str] = []
         for kind, written, options in _proposals(self._options, best, rank):
             if len(worked) == MOST_CHANGES or kind in worked or (kind == ALL and worked):
@@ -235,6 +276,8 @@ class _Asked:
             yield "was the file ingested? ragcli inspect --documents; inspect --stats says what was skipped or failed"
         elif not any(place.chunks for place in self._places):
             yield "parents or larger, overlapping chunks keep it whole: ingest --parents, --chunk-size, --chunk-overlap"
+        elif not changes and any(key_of(drop.hit) in self._keys() for drop in self._draft.prompt.dropped):
+            yield "the model's window has no room for it: a lower --max-tokens, a model or a setting with a larger one"
         elif not changes:
             yield "no change of an option alone brings it up: ask in words that the text uses"
 
@@ -271,11 +314,15 @@ def _proposals(options: RetrievalOptions, expected: Expected, rank: int | None) 
     """What may bring the chunk up: without what may have dropped it, deeper, in another mode, all of it."""
     yield from _of_filters(options)
     yield from _of_stages(options, expected)
+    if rank is not None and rank > options.candidates:
+        yield "candidates", f"--candidates {rank}", replace(options, candidate_count=rank)
     for k in dict.fromkeys((max(rank or 0, options.top_k + 1), 2 * (rank or 0))):
         if rank is not None and k > options.top_k:
-            yield "deeper", f"--top-k {k}", replace(options, top_k=k, candidate_count=None)
-    for mode, arms in (("hybrid", {"bm25", "dense"}), ("keyword", {"bm25"}), ("vector", {"dense"})):
-        if mode != options.mode and arms & set(expected.arms):
+            yield "deeper", f"--top-k {k}", replace(options, top_k=k)
+    found = {name for name, arm in expected.arms.items() if arm.rank is not None}
+    own = ARMS_OF[options.mode] if options.mode != "hybrid" else frozenset()
+    for mode, arms in ARMS_OF.items():
+        if mode != options.mode and (arms - own) & found:
             yield "mode", f"--mode {mode}", replace(options, mode=mode)
     bare = replace(
         options, min_score=-1.0, where="", metadata_filter=(), per_document=None, redundancy_filter=False, mmr=False,
@@ -305,7 +352,9 @@ def _of_stages(options: RetrievalOptions, expected: Expected) -> Iterator[Propos
         yield "mmr", "--no-mmr", replace(options, mmr=False)
     if options.rerank is not False:
         yield "rerank", "--no-rerank", replace(options, rerank=False)
-    if options.parent_document is not False:
+    if options.parent_document is False:
+        yield "parents", "--parents", replace(options, parent_document=None)
+    else:
         yield "parents", "--no-parents", replace(options, parent_document=False)
     if options.max_context_tokens is not None:
         yield "budget", "no --max-context-tokens", replace(options, max_context_tokens=None)

@@ -6,6 +6,8 @@ things in other words, so that a ranking has something to get wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 NAMES = (
     "Aldby", "Brean", "Calder", "Dunmore", "Ewell", "Fosse", "Garve", "Hythe", "Inver", "Jarrow", "Keld", "Ludwell",
     "Marsk", "Nairn", "Orford", "Penrith", "Quorn", "Rothes", "Selby", "Thirsk",
@@ -34,3 +36,42 @@ def files() -> dict[str, str]:
     notes = {f"notes/{name.lower()}.md": note(name) for name in NAMES}
     filler = {f"filler/{name.lower()}.md": f"The {name} gauge stands by the river. Which key?\n" for name in NAMES}
     return {**notes, **filler}
+
+
+# ------------------------------------------------------------------------------- texts that stages have something to do
+
+
+def warden(name: str) -> str:
+    """Words that stand in the copy of a gauge's note alone."""
+    return f"signed by warden {NAMES.index(name) + 1}."
+
+
+def lock(name: str) -> str:
+    """Words that stand in the second chunk of a gauge's book alone."""
+    return f"spare lock of width {30 + NAMES.index(name)}"
+
+
+def copy(name: str) -> str:
+    """A note once more, with a few words behind it: to a vector nearly the same."""
+    return f"{note(name).strip()} S{warden(name)[1:]}\n"
+
+
+def book(name: str) -> str:
+    """Two paragraphs, each a chunk where those have `SMALL` characters; the first is nearer to the question."""
+    first = f"The {name} gauge has a key, and who opens the {name} gauge asks at the mill for which key it was."
+    return f"{first}\n\nAt {name} there is also a chest in the cellar below the stairs, with a {lock(name)} in it.\n"
+
+
+SMALL = 130
+
+
+def staged_files() -> dict[str, str]:
+    """`files`, and of each gauge a copy of its note and a book."""
+    copies = {f"copies/{name.lower()}.md": copy(name) for name in NAMES}
+    books = {f"books/{name.lower()}.md": book(name) for name in NAMES}
+    return {**files(), **copies, **books}
+
+
+def wardens(query: str, passages: Sequence[str]) -> list[float]:
+    """A reranker of one's own, for which what a warden signed is relevant and all else is not."""
+    return [1.0 if "warden" in passage else 0.1 for passage in passages]

@@ -12,7 +12,7 @@ import typer
 from ragcli.cli import answer_options, progress, streams, tracing, views
 from ragcli.cli.app import Command
 from ragcli.cli.common import Common, Debug, Index, Offline, Quiet, Session, Verbose, as_text, begin
-from ragcli.cli.retrieval import given, options, query_text, settings_of, without_effect
+from ragcli.cli.retrieval import FLAGS, given, options, query_text, settings_of, without_effect
 from ragcli.errors import UsageError, shortened
 
 if TYPE_CHECKING:
@@ -235,12 +235,21 @@ def _last(session: Session, query: Query) -> Query:
     from ragcli.cli.last_query import recall
 
     last = recall(session.index_file)
-    if last is None:
+    known = None if last is None else _known(last.options)
+    if last is None or known is None:
         raise UsageError(f"no query of {session.index_file} is known yet", "write one: ragcli inspect QUERY --prompt")
-    known = {name: value for name, value in last.options.items() if name in query.options}
     now = {name: value for name, value in query.options.items() if value not in (None, [])}
     session.common.note(f"the last one: ragcli {last.command} {shortened(last.text)}")
     return Query(last.text, query.expect, {**query.options, **known, **now})
+
+
+def _known(kept: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The options that were kept, without those that there are no more; None where one is not what it must be."""
+    flags = {**FLAGS, **answer_options.FLAGS}
+    try:
+        return {name: msgspec.convert(value, flags[name].kind) for name, value in kept.items() if name in flags}
+    except msgspec.ValidationError:
+        return None
 
 
 def _trace(session: Session, pipeline: Pipeline, query: Query) -> Shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ragcli.cli import inert
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SHOWN = 10  # chunks that hold the text
 LONGEST_ANSWER = 300
+WIDTH, INDENT = 80, 10
 
 
 def why_object(why: Why) -> dict[str, Any]:
@@ -51,7 +53,12 @@ def _expected_object(one: Expected) -> dict[str, Any]:
 
 def text(why: Why) -> str:
     """All of it in words."""
-    return "".join(f"{inert.line(line)}\n" for line in _lines(why))
+    return "".join(f"{line}\n" for one in _lines(why) for line in _folded(inert.line(one)))
+
+
+def _folded(line: str) -> list[str]:
+    """The line as several of 80 columns; what has no blank to break at stays whole."""
+    return wrap(line, WIDTH, subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False)
 
 
 def _lines(why: Why) -> Iterator[str]:
