@@ -109,10 +109,10 @@ class ServiceChat:
         return self._written(messages, Wish(max_tokens=max_tokens, stream=False), writing).text
 
     def write(self, messages: Sequence[Message], wish: Wish, on_text: Callable[[str], None]) -> ChatReply:
-        """The reply, piece by piece where the service streams (`types.Chat`)."""
+        """The reply, piece by piece where the service streams (`types.ChatModel`)."""
         return self._written(messages, wish, Writing(on_text))
 
-    def count(self, text: str) -> int | None:  # noqa: ARG002 - a Chat's
+    def count(self, text: str) -> int | None:  # noqa: ARG002 - a ChatModel's
         """Not known of a service."""
         return None
 

@@ -7,7 +7,7 @@ own tokenizer counts. Its server listens on a free port of 127.0.0.1 while it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
@@ -62,7 +62,7 @@ def _file(name: str, place: Callable[[], ModelPlace]) -> Path:
 
 
 class LocalChat:
-    """A Chat. One reply at a time."""
+    """A ChatModel. One reply at a time."""
 
     def __init__(self, name: str, file: Path, settings: Settings) -> None:
         self._model = Path(name).name
@@ -88,7 +88,7 @@ class LocalChat:
         return self.write(messages, Wish(max_tokens=max_tokens), lambda _: None).text
 
     def write(self, messages: Sequence[Message], wish: Wish, on_text: Callable[[str], None]) -> ChatReply:
-        """The reply, piece by piece (`types.Chat`). Raises: RagcliError."""
+        """The reply, piece by piece (`types.ChatModel`). Raises: RagcliError."""
         writing, problem = Writing(on_text), ""
         try:
             for chunk in self._chunks(self._body(messages, wish)):
@@ -136,7 +136,7 @@ class LocalChat:
 
     @cached_property
     def _http(self) -> HttpClient:
-        return HttpClient(Service(name=self.name, base_url=self._server.listening_address))
+        return HttpClient(Service(name=self.name, base_url=self._server.listening_address, is_ours=True))
 
     def _body(self, messages: Sequence[Message], wish: Wish) -> dict[str, object]:
         sent = [as_sent(message) for message in messages]
@@ -144,7 +144,7 @@ class LocalChat:
         asked = {"max_tokens": wish.max_tokens, "seed": wish.seed}
         return {**body, "stream_options": {"include_usage": True}, **{k: v for k, v in asked.items() if v is not None}}
 
-    def _chunks(self, body: dict[str, object]) -> Any:
+    def _chunks(self, body: dict[str, object]) -> Iterator[Any]:
         """What llama.cpp sends, as it comes; the thread that it works in stops when nobody takes any more."""
         server = self._server
         came: SimpleQueue[Any] = SimpleQueue()
@@ -156,10 +156,10 @@ class LocalChat:
 
         def work() -> None:
             try:
-                whole = server.handle_chat_completions(body, take)
-                if whole is not None:
-                    came.put(whole)
-            except Exception as error:
+                answer = server.handle_chat_completions(body, take)
+                if answer is not None:
+                    came.put(answer)
+            except Exception as error:  # whatever it is, it must reach the thread that waits
                 came.put({"error": {"message": str(error)}})
             finally:
                 came.put(end)

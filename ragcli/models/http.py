@@ -79,7 +79,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     `key` is sent as a bearer token (RFC 6750); a base URL with user and password means basic authentication instead.
     `hints`: what to do about a status; 0 stands for no answer at all. `is_final(status, body)`: whether a status that
-    may pass elsewhere will not pass here.
+    may pass elsewhere will not pass here. `is_ours`: it runs in this process, so no proxy has a part in it.
     """
 
     name: str
@@ -87,6 +87,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     hints: Mapping[int, str] = {}
     is_final: Callable[[int, str], bool] | None = None
+    is_ours: bool = False
 
     def __repr__(self) -> str:
         return f"Service({self.name!r})"
@@ -221,7 +222,7 @@ class HttpClient:
 
         verify = _verification(self._url.scheme)
         try:
-            client = httpx2.Client(headers={"User-Agent": "ragcli"}, verify=verify)
+            client = httpx2.Client(headers={"User-Agent": "ragcli"}, verify=verify, trust_env=not self._service.is_ours)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:  # SOCKS without socksio, or no URL
             hint = "see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             raise UsageError(f"{self._service.name}: the proxy can't be used ({type(error).__name__})", hint) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,17 +14,15 @@ from ragcli.models.gguf import LocalChat, open_gguf
 from ragcli.models.place import ModelPlace
 from ragcli.options import ChatSettings, Settings
 from ragcli.types import Message, Wish, ignore_event
+from tests.services import EmbeddingService
 
 NAME = "smollm2-135m"
 ASKED = [Message("user", "Say hello in five words.")]
-needs_llama = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp, which is not installed")
 WINDOW = 512
 
 
 @pytest.fixture(scope="module")
 def file(pulled: Callable[[str], Path]) -> Path:
-    if find_spec("xllamacpp") is None:
-        pytest.skip("needs xllamacpp, which is not installed")
     return next(pulled(NAME).glob("*.gguf"))
 
 
@@ -62,6 +60,20 @@ def test_a_reply_at_its_limit_says_so(chat: LocalChat) -> None:
 def test_at_temperature_0_the_same_question_has_the_same_answer(chat: LocalChat) -> None:
     first, second = (chat.write(ASKED, Wish(max_tokens=16, seed=1), lambda _: None).text for _ in range(2))
     assert first == second
+
+
+@pytest.mark.spec("M9")
+def test_no_proxy_sees_a_text_for_the_model_that_runs_here(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddingService() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://{proxy.address}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with closing(open_gguf(str(file), Settings(), nowhere)) as opened:
+            assert opened.count("the text of a document") > 3
+            assert opened.window > 0
+            assert opened.reply(ASKED, max_tokens=2)
+        assert proxy.requests == []
 
 
 @pytest.mark.spec("A13")
@@ -114,7 +126,6 @@ def test_where_a_model_runs_is_told_by_its_name(name: str | None, base_url: str 
         assert engine_of(Settings(chat=ChatSettings(model="other", base_url=base_url)), name) == engine
 
 
-@needs_llama
 def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.gguf").write_text("GGUX and more")
     for name, said in [("text.gguf", "this is no gguf file"), ("none.gguf", "No such file")]:
@@ -131,7 +142,6 @@ def test_a_damaged_model_is_an_error_of_one_line(tmp_path: Path, file: Path) -> 
     assert "\n" not in caught.value.message
 
 
-@needs_llama
 def test_a_model_of_another_kind_is_refused() -> None:
     with pytest.raises(UsageError, match="minilm is no chat model but of kind embedder"):
         open_chat(Settings(chat=ChatSettings(model="minilm")), ignore_event, place=nowhere, engine="gguf")
